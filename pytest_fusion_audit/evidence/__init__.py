@@ -1,0 +1,1 @@
+"""Evidence: record types, their files, the run directory and the importers."""

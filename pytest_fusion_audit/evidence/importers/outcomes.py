@@ -1,0 +1,93 @@
+"""From the words of other tools to our outcomes: how an answer ended, whatever its verdict."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from pytest_fusion_audit.evidence.records import UNSCORED_OUTCOMES, Outcome, Verdict
+
+_OUTCOMES: frozenset[str] = frozenset(get_args(Outcome))
+#: Words for a verdict that a source may state beside, or instead of, passed or not.
+VERDICTS: frozenset[str] = frozenset(get_args(Verdict))
+
+_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "incomplete", "model_length", "max_completion_tokens"})
+_REFUSED = frozenset({"content_filter", "refusal", "safety", "blocked"})
+_ENDED = frozenset({"stop", "end_turn", "stop_sequence", "tool_calls", "tool_use", "function_call", "eos"})
+#: Words for a call that did its job.
+FINE = frozenset({"ok", "succeeded", "success", "completed", "complete", "done", "scored", "answered", "passed"})
+_UPSTREAM_FAULT = frozenset(
+    {
+        "error",
+        "failed",
+        "failure",
+        "api_error",
+        "provider_error",
+        "infra_error",
+        "model_failed",
+        "timeout",
+        "timed_out",
+        "rate_limited",
+        "rate_limit",
+        "overloaded",
+        "unavailable",
+        "connection_error",
+        "server_error",
+    }
+)
+
+
+def outcome_of(status: str | None, finish_reason: str | None, *, blank: bool | None) -> Outcome | None:
+    """How an answer ended.
+
+    Args:
+        status: the source's word for the call, None when it has none.
+        finish_reason: the provider's word for the end of the answer, None when not recorded.
+        blank: whether the answer is empty or white space; None when neither text nor length is recorded.
+
+    Returns:
+        A fault of the provider first, then what the finish reason says whatever the text, then ``empty`` for a blank
+        answer, ``answered`` for a text (which without a finish reason may still have been cut), None when nothing
+        tells.
+
+    >>> outcome_of(None, "length", blank=True), outcome_of("ok", None, blank=True)
+    ('truncated', 'empty')
+    >>> outcome_of("error", None, blank=None), outcome_of(None, "refusal", blank=False)
+    ('provider_error', 'refused')
+    """
+    named = _named((status or "").lower())
+    if named in UNSCORED_OUTCOMES or named == "pipeline_error":
+        return named
+    finish = (finish_reason or "").lower()
+    ended: Outcome | None = "truncated" if finish in _CUT else "refused" if finish in _REFUSED else None
+    if ended is None and named != "answered":
+        ended = named
+    if ended is not None or blank:
+        return ended or "empty"
+    return "answered" if blank is False or finish in _ENDED or named == "answered" else None
+
+
+def _named(word: str) -> Outcome | None:
+    if word in _UPSTREAM_FAULT:
+        return "provider_error"
+    if word == "refusal":
+        return "refused"
+    return word if word in _OUTCOMES else None  # type: ignore[return-value]  # membership proves it
+
+
+def known_status(status: str) -> bool:
+    """Whether the word is one we can read; others are noted and taken for fine."""
+    word = status.lower()
+    return word in FINE or _named(word) is not None
+
+
+def verdict_of(passed: bool | None, outcome: Outcome | None, stated: str | None = None) -> Verdict | None:
+    """Verdict of a graded answer; a call that never gave an answer has none, whatever the source wrote.
+
+    ``stated`` is the source's own word of `VERDICTS`, which tells more than passed or not (a time-out, a crash, a task
+    that nobody can grade).
+    """
+    if outcome in UNSCORED_OUTCOMES:
+        return None
+    if stated in VERDICTS:
+        return stated  # type: ignore[return-value]  # membership proves it
+    return None if passed is None else "passed" if passed else "failed"
