@@ -1,0 +1,1 @@
+"""Bank algebra and validity checks: pure functions of evidence, on which the criteria rest."""
