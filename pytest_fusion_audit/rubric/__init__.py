@@ -1,0 +1,1 @@
+"""The rubric: its file, the 57 criteria as pure functions of evidence, the gates and the scorecard."""
