@@ -1,0 +1,1 @@
+"""The audit itself: thin pytest modules that users read, copy and run."""

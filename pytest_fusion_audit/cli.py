@@ -1,0 +1,106 @@
+"""The ``fusion-audit`` command. Its subcommands grow with what the tool can do; this one needs no pytest session."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_fusion_audit import __version__
+from pytest_fusion_audit.errors import EvidenceError, FusionAuditError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status: 0 done, 4 a mistake in what was asked for."""
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    try:
+        chosen.run(chosen)
+    except FusionAuditError as error:
+        print(f"fusion-audit: {' '.join(str(error).split())}", file=sys.stderr)
+        return 4
+    except OSError as error:
+        print(f"fusion-audit: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 4
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fusion-audit", description="Read and render audits of LLM ensembles (pytest-fusion-audit)."
+    )
+    parser.add_argument("--version", action="version", version=f"fusion-audit {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    render = commands.add_parser(
+        "render",
+        help="score the stored evidence of a run again and write its artifacts, or show the findings of a test report",
+        description="Score the stored evidence of audit/RUN and write scorecard.json and rubric-scorecard.md; the same "
+        "evidence gives the same bytes. With --from, show the findings that travelled through a test report.",
+    )
+    what = render.add_mutually_exclusive_group(required=True)
+    what.add_argument("run_id", nargs="?", metavar="RUN", help="run id: the folder audit/RUN below this one")
+    what.add_argument("--from", dest="report", type=Path, metavar="REPORT", help="a report.json of pytest-json-report")
+    render.set_defaults(run=_render)
+
+    look = commands.add_parser(
+        "import",
+        help="read recorded files without storing anything: what each was taken for, and what stays unknown",
+        description="Read recorded files as --fusion-import would and print for each the format it was taken for, "
+        "the records it gave and what stays unknown. Nothing is stored.",
+    )
+    look.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="file or folder")
+    look.set_defaults(run=_import)
+    return parser
+
+
+def _render(chosen: argparse.Namespace) -> None:
+    from pytest_fusion_audit.report.artifacts import write_artifacts  # noqa: PLC0415 - --help stays quick
+    from pytest_fusion_audit.report.text import findings_lines, scorecard_lines  # noqa: PLC0415
+    from pytest_fusion_audit.rubric.loading import load_rubric  # noqa: PLC0415
+
+    if chosen.report is not None:
+        lines = findings_lines(_findings(chosen.report), load_rubric())
+    else:
+        from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
+        from pytest_fusion_audit.rubric.scorecard import score_rubric  # noqa: PLC0415
+
+        run = RunDirectory(Path.cwd(), chosen.run_id)
+        scorecard = score_rubric(run.evidence(), load_rubric())
+        write_artifacts(run, scorecard)
+        lines = scorecard_lines(scorecard.to_json())
+    for line in lines:
+        print(line)
+
+
+def _findings(report: Path) -> list[dict[str, Any]]:
+    """Scores that travelled in the ``user_properties`` of a test report."""
+    try:
+        tests = json.loads(report.read_bytes())["tests"]
+        rows = [row for test in tests for row in test.get("user_properties", ())]
+        found = [row["fusion_score"] for row in rows if "fusion_score" in row]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise EvidenceError(f"{report}: not a report of pytest-json-report; make one with --json-report") from None
+    if not found:
+        raise EvidenceError(f"{report}: holds no finding of an audit; run pytest audits/ with --json-report")
+    return found
+
+
+def _import(chosen: argparse.Namespace) -> None:
+    from pytest_fusion_audit.evidence.importers import read_sources  # noqa: PLC0415
+    from pytest_fusion_audit.evidence.records import ImportedFile  # noqa: PLC0415
+
+    for record in read_sources(chosen.paths):
+        if not isinstance(record, ImportedFile):
+            continue
+        counts = ", ".join(f"{count} {kind}" for kind, count in record.records.items()) or "no records"
+        print(f"{record.source}: {record.format}: {counts}")
+        for text in record.unknown:
+            print(f"    unknown: {text}")
+        for note in record.notes:
+            print(f"    {note.code}: {note.message}")
