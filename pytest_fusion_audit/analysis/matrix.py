@@ -211,15 +211,15 @@ class PassMatrix:
             for names, solved in zip(combinations(self.arms, size), subset_solves(self._complete, size), strict=True):
                 yield names, solved / n if n else None
 
-    def paired(self, first: str, second: str) -> Paired:
-        """Compare two arms over the tasks both answered; a win is a task that only ``first`` passes.
+    def paired(self, a: str, b: str) -> Paired:
+        """Compare two arms over the tasks both answered; a win is a task that only ``a`` passes.
 
         Raises:
             KeyError: an arm is not in the matrix.
         """
-        a, b = self._column[first], self._column[second]
-        shared = self._known[:, a] & self._known[:, b]
-        one, other = self._passed[shared, a], self._passed[shared, b]
+        first, second = self._column[a], self._column[b]
+        shared = self._known[:, first] & self._known[:, second]
+        one, other = self._passed[shared, first], self._passed[shared, second]
         n, both, either = len(one), int((one & other).sum()), int((one | other).sum())
         wins, losses = int(one.sum()) - both, int(other.sum()) - both
         return Paired(wins, losses, both, n - either, n)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from pytest_fusion_audit.evidence.container import Evidence
 
-#: With more arms than this only pairs whose first is not a member are listed: 16 members would make 240 of them.
-MOST_ARMS_PAIRED: Final = 12
+#: With more arms than this only pairs whose first is not a member are listed: 35 members would make 1,190 of them.
+MOST_ARMS_PAIRED: Final = 16
 
 _ARM: Final = (
     "n", "planned", "replicates", "passed", "pass_rate", "wilson_low", "wilson_high", "attempted", "cost_usd",
@@ -106,10 +106,12 @@ def _pairs_across(evidence: Evidence) -> Iterator[tuple[str, JsonValue]]:
     for (suite, split), (other_suite, other_split) in permutations(evidence.splits, 2):
         if suite != other_suite or not evidence.task_ids(suite, split) & evidence.task_ids(suite, other_split):
             continue
-        for first in evidence.arms(suite, split):
-            if is_member(first):
+        firsts, seconds = evidence.arms(suite, split), evidence.arms(suite, other_split)
+        many = max(len(firsts), len(seconds)) > MOST_ARMS_PAIRED
+        for first in firsts:
+            if many and is_member(first):
                 continue
-            for second in evidence.arms(suite, other_split):
+            for second in seconds:
                 one, two = ArmRef(suite, split, first), ArmRef(suite, other_split, second)
                 if compare(evidence, one, two).n:
                     yield from _pair(evidence, f"{one}~{other_split}/{second}", one, two)

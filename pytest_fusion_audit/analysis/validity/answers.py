@@ -289,9 +289,9 @@ def _pools(evidence: Evidence, faulty: Mapping[ArmRef, Answers]) -> list[Finding
             passed = f"passes {passes(evidence, ref)}, where intact {passes(evidence, ref, intact)}"
             parts.append(f"{ref.arm} {found.words()}, {passed}")
         at = "" if config is None else f"@{config}"
-        message = (
-            f"{where(suite, split)}{at}: {len(refs)} members are not comparable, {_limit(evidence)}: {'; '.join(parts)}"
-        )
+        joined = "; ".join(parts)
+        noun = "member is" if len(refs) == 1 else "members are"
+        message = f"{where(suite, split)}{at}: {len(refs)} {noun} not comparable, {_limit(evidence)}: {joined}"
         # Members in their incumbent configuration are a panel's bank; configurations side by side are nobody's panel.
         affects = CUT_MEMBER if config is None else CUT_POOL
         findings.append(_finding(message, files(source for ref in refs for source in faulty[ref].sources), affects))

@@ -89,12 +89,13 @@ IMPORTERS: tuple[Importer, ...] = (
 FOLDER_IMPORTERS: tuple[FolderImporter, ...] = ()
 
 
-def import_run(*paths: str | Path, run: RunFacts | None = None) -> Evidence:
+def import_run(path: str | Path, *more: str | Path, run: RunFacts | None = None) -> Evidence:
     """Read recorded runs into evidence.
 
     Args:
-        paths: files or folders. A folder is read with all its folders, hidden ones excepted; a file in it that no
+        path: a file or a folder. A folder is read with all its folders, hidden ones excepted; a file in it that no
             importer recognises stays visible as an `ImportedFile` of format ``unrecognised``.
+        more: further files or folders of the same import.
         run: facts of the run the evidence belongs to; by default an unnamed imported run.
 
     Raises:
@@ -102,7 +103,7 @@ def import_run(*paths: str | Path, run: RunFacts | None = None) -> Evidence:
             folder holds no file of a known format. One line that names file, place and field.
         EvidenceError: two files contradict each other about one row; names both files.
     """
-    return Evidence(run if run is not None else RunFacts(), read_sources(paths))
+    return Evidence(run if run is not None else RunFacts(), read_sources([path, *more]))
 
 
 def read_sources(paths: Iterable[str | Path]) -> list[Record]:
