@@ -7,7 +7,8 @@ READY := $(VENV)/ready
 .PHONY: audit test test-all lint types bench clean
 
 audit: $(READY)
-	$(BIN)/pytest audits/ -m replay --fusion-run-id=demo --fusion-import=fixtures/recorded --json-report
+	$(BIN)/pytest audits/ -m replay --fusion-run-id=other-tools --fusion-import=fixtures/other_tools -q
+	$(BIN)/pytest audits/ -m replay --fusion-run-id=fictitious-demo --fusion-import=fixtures/recorded --json-report
 
 test: $(READY)
 	$(BIN)/pytest -n 2 --doctest-modules -m "not deep and not real" tests pytest_fusion_audit

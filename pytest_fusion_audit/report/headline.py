@@ -55,13 +55,24 @@ def headline(scorecard: Mapping[str, Any]) -> str:
     return text
 
 
+def _p_values(measured: Mapping[str, Any]) -> str:
+    """The p that decides, named: exact McNemar, or the larger of it and a permutation over clusters or members."""
+    exact, deciding = measured.get("exact_p"), measured.get("decision_p", measured.get("exact_p"))
+    beside = f"mid-p {p_text(measured.get('mid_p'))}"
+    if exact == deciding:
+        return f"exact p {p_text(exact)} ({beside})"
+    clustered = measured.get("clustered_p")
+    how = "permutation over clusters" if clustered == deciding else "the largest over all members"
+    return f"p {p_text(deciding)} ({how}; exact {p_text(exact)}, {beside})"
+
+
 def uplift_text(measured: Mapping[str, Any]) -> str:
     """Uplift, member, interval, counts and p of one comparison, with the words that its p allows."""
     text = (
         f"{points(measured.get('uplift'))} points over {measured.get('over', 'n/a')} "
-        f"{interval(measured.get('tango_low'), measured.get('tango_high'))}, "
+        f"{interval(measured.get('tango_low'), measured.get('tango_high'))} (Tango), "
         f"{measured.get('wins', 'n/a')} won, {measured.get('losses', 'n/a')} lost of {measured.get('n', 'n/a')}, "
-        f"p {p_text(measured.get('exact_p'))} (mid-p {p_text(measured.get('mid_p'))})"
+        f"{_p_values(measured)}"
     )
     decision = measured.get("decision")
     return f"{text}: {decision}" if decision else text

@@ -37,7 +37,7 @@ NEEDS: dict[Source, str] = {
     "locked": "needs locked rows",
     "billed": "needs a billed measurement",
     "drill": "needs a drill",
-    "self": "needs the run's own holdout seal (self)",
+    "self": "needs the run's own record (self)",
     "attest": "needs an attestation",
 }
 

@@ -128,7 +128,9 @@ def figures(comparison: Comparison) -> dict[str, JsonValue]:
         "uplift": comparison.uplift,
         "tango_low": comparison.tango_low,
         "tango_high": comparison.tango_high,
-        "exact_p": comparison.decision_p,
+        "exact_p": comparison.exact_p,
+        "clustered_p": comparison.clustered_p,
+        "decision_p": comparison.decision_p,
         "mid_p": comparison.mid_p,
         "decision": comparison.decision,
         "rate": comparison.first_rate,
@@ -143,7 +145,7 @@ def panel_figures(evaluation: Evaluation) -> dict[str, JsonValue]:
     shown["arm"] = str(evaluation.ref)
     if headline is not None:
         shown["over"] = headline.second.arm.removeprefix("member:")
-        shown["exact_p"] = evaluation.panel.p
+        shown["decision_p"] = evaluation.panel.p
         shown["decision"] = _decision(evaluation)
     shown["against"] = {
         comparison.second.arm.removeprefix("member:"): figures(comparison)

@@ -65,7 +65,7 @@ def _evaluated(  # noqa: PLR0917 - all of it bears on a gate
 ) -> GateResult:
     by_rule: list[str] = []
     for clause in gate.rule.clauses:
-        by_rule.extend(_unmet(clause, rubric, scores, held_out=gate.rule.held_out))
+        by_rule.extend(_unmet(clause, rubric, scores, run.run_id, held_out=gate.rule.held_out))
     by_rule.extend(
         f"validity {finding.code}: {finding.message}{_where(finding.evidence)}"
         for finding in findings
@@ -98,7 +98,7 @@ def _shuts(finding: Finding, gate: Gate) -> bool:
     return gate.id in SHUT_BY_ANY_ERROR or bool(set(finding.affects) & set(gate.rule.criteria))
 
 
-def _unmet(clause: Clause, rubric: Rubric, scores: Mapping[str, Score], *, held_out: bool) -> list[str]:
+def _unmet(clause: Clause, rubric: Rubric, scores: Mapping[str, Score], run_id: str, *, held_out: bool) -> list[str]:
     if clause.kind == "equals":
         (name,) = clause.criteria
         holds = scores[name].score == clause.points
@@ -108,17 +108,17 @@ def _unmet(clause: Clause, rubric: Rubric, scores: Mapping[str, Score], *, held_
     else:
         holds = any(scores[name].score >= clause.points for name in clause.criteria)
     if not holds:
-        return [_line(rubric, scores[name], f"bar: {clause}") for name in clause.criteria]
+        return [_line(rubric, scores[name], run_id, f"bar: {clause}") for name in clause.criteria]
     if held_out:
         return [
-            _line(rubric, scores[name], f"bar: {clause}, held out")
+            _line(rubric, scores[name], run_id, f"bar: {clause}, held out")
             for name in clause.criteria
             if scores[name].measured.get("held_out") is not True
         ]
     return []
 
 
-def _line(rubric: Rubric, score: Score, bar: str) -> str:
+def _line(rubric: Rubric, score: Score, run_id: str, bar: str) -> str:
     """One reason: criterion, what was measured, the bar, n, the evidence file, the next command."""
     criterion = rubric.criterion(score.criterion)
     said = score.reasons[0] if score.reasons else score.status
@@ -127,7 +127,7 @@ def _line(rubric: Rubric, score: Score, bar: str) -> str:
     if isinstance(n, int):
         parts.append(f"n = {n}" + (f" of {criterion.least_n} needed" if criterion.least_n else ""))
     parts.append(f"evidence: {score.evidence[0] if score.evidence else 'none'}")
-    parts.append(f"next: pytest audits/ -m replay -k {criterion.id}")
+    parts.append(f"next: pytest audits/ -m replay -k {criterion.id} --fusion-run-id={run_id}")
     return "; ".join(parts)
 
 

@@ -23,7 +23,7 @@ def test_the_document_begins_with_what_can_be_claimed() -> None:
     text = rubric_scorecard_md(card())
     head = text.split("## ")[0]
     assert head.startswith("# Fusion scorecard: demo (live, claim-eligible)\n")
-    assert "- **Uplift:** +8.6 points over opus [+2.9, +14.6], 31 won, 12 lost of 220, p .0054" in head
+    assert "- **Uplift:** +8.6 points over opus [+2.9, +14.6] (Tango), 31 won, 12 lost of 220, exact p .0054" in head
     assert "- **Gates:** A open, B shut, C shut, D shut" in head
     assert "- **Total:** 3.3 of 104" in head
     assert "gpt = gpt-5.5, opus = claude-opus-4-8; hash 5b" in head

@@ -35,7 +35,10 @@ def test_the_order_is_title_validity_gates_uplift_dimensions_total() -> None:
 
 
 def test_the_headline_names_member_interval_counts_n_and_p() -> None:
-    assert "uplift +8.6 points over opus [+2.9, +14.6], 31 won, 12 lost of 220, p .0054 (mid-p .0037): shown" in text()
+    assert (
+        "uplift +8.6 points over opus [+2.9, +14.6] (Tango), 31 won, 12 lost of 220, exact p .0054 (mid-p .0037): shown"
+        in text()
+    )
 
 
 def test_a_dimension_shows_its_points_and_a_digit_for_each_criterion() -> None:
@@ -104,7 +107,7 @@ def test_an_uplift_that_was_not_measured_says_what_is_lacking() -> None:
 
 def test_an_unknown_interval_is_not_a_zero() -> None:
     found = text(with_uplift(tango_low=None, tango_high=None, mid_p=None, exact_p=None, uplift=None))
-    assert "n/a points over opus [n/a], 31 won, 12 lost of 220, p n/a (mid-p n/a)" in found
+    assert "n/a points over opus [n/a] (Tango), 31 won, 12 lost of 220, exact p n/a (mid-p n/a)" in found
 
 
 @pytest.mark.parametrize(
@@ -170,3 +173,10 @@ def test_a_win_is_never_claimed_while_withheld() -> None:
     document = card(validity=[FINDINGS["error"]], claim_eligible=False)
     said = text(document).lower()
     assert not [word for word in ("beats", "achieved", "shown", "proven") if word in said.split("reading")[0]]
+
+
+def test_a_p_that_is_not_the_exact_one_is_named() -> None:
+    found = text(with_uplift(exact_p=0.0046, clustered_p=0.0095, decision_p=0.0095, mid_p=0.0029))
+    assert "p .0095 (permutation over clusters; exact .0046, mid-p .0029)" in found
+    found = text(with_uplift(exact_p=0.01, clustered_p=None, decision_p=0.04, mid_p=0.005))
+    assert "(the largest over all members; exact " in found

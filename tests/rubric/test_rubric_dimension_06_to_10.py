@@ -142,7 +142,7 @@ def test_what_is_met_but_invalid_is_withheld(criterion: str, expected: int, find
 WORDS = {
     "drill": "needs a drill: ",
     "billed": "needs a billed measurement: ",
-    "self": "needs the run's own holdout seal (self): ",
+    "self": "needs the run's own record (self): ",
     "attest": "needs an attestation: ",
 }
 ELSEWHERE = [c for c in load_rubric().criteria if not {"bank", "locked"} & set(c.source)]

@@ -80,7 +80,7 @@ def test_a_reason_names_criterion_measured_bar_n_evidence_and_next_command() -> 
     (reason,) = gates(c1_1=1)["A"].reasons
     assert reason == (
         "1.1 Held-out uplift on the primary coding benchmark: scored 1 (too few: n = 86 < 200); bar: 1.1 = 2; "
-        "n = 240 of 200 needed; evidence: locked.json; next: pytest audits/ -m replay -k 1.1"
+        "n = 240 of 200 needed; evidence: locked.json; next: pytest audits/ -m replay -k 1.1 --fusion-run-id=r"
     )
 
 
