@@ -70,7 +70,7 @@ def _render(chosen: argparse.Namespace) -> None:
         from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
         from pytest_fusion_audit.rubric.scorecard import score_rubric  # noqa: PLC0415
 
-        run = RunDirectory(Path.cwd(), chosen.run_id)
+        run = RunDirectory(Path.cwd(), chosen.run_id.removesuffix("/").removeprefix("audit/"))
         scorecard = score_rubric(run.evidence(), load_rubric())
         write_artifacts(run, scorecard)
         lines = scorecard_lines(scorecard.to_json())
@@ -92,12 +92,10 @@ def _findings(report: Path) -> list[dict[str, Any]]:
 
 
 def _import(chosen: argparse.Namespace) -> None:
-    from pytest_fusion_audit.evidence.importers import read_sources  # noqa: PLC0415
+    from pytest_fusion_audit.evidence.importers import import_run  # noqa: PLC0415
     from pytest_fusion_audit.evidence.records import ImportedFile  # noqa: PLC0415
 
-    for record in read_sources(chosen.paths):
-        if not isinstance(record, ImportedFile):
-            continue
+    for record in import_run(*chosen.paths).of(ImportedFile):
         counts = ", ".join(f"{count} {kind}" for kind, count in record.records.items()) or "no records"
         print(f"{record.source}: {record.format}: {counts}")
         for text in record.unknown:

@@ -40,6 +40,8 @@ def prepare_run(config: pytest.Config) -> RunDirectory:
             "and --fusion-import=PATH to score a recorded run"
         )
     run = RunDirectory(settings.base, settings.run_id)
+    if "" in settings.imports:
+        raise EvidenceError("--fusion-import= names nothing (an unset variable?): give a file or a folder")
     if settings.imports:
         from pytest_fusion_audit.evidence.importers import read_sources  # noqa: PLC0415
 

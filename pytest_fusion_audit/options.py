@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODES = ("live", "offline", "replay")
+#: What a run id may look like; the run directory refuses everything else with a message.
+RUN_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
 @dataclass(frozen=True)

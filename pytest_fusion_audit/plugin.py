@@ -45,8 +45,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", mark)
     settings = settings_of(config)
     if settings.rubric is not None:
-        from pytest_fusion_audit.rubric.loading import use_rubric  # noqa: PLC0415 - only when asked for
+        from pytest_fusion_audit.errors import FusionAuditError  # noqa: PLC0415 - only when asked for
+        from pytest_fusion_audit.rubric.loading import load_rubric, use_rubric  # noqa: PLC0415
 
+        try:
+            load_rubric(settings.rubric)
+        except FusionAuditError as error:
+            raise pytest.UsageError(one_line(error)) from None
         use_rubric(settings.rubric)
     if not hasattr(config, "workerinput"):  # the reporter lives in the controller
         config.pluginmanager.register(AuditReporter(config, settings), _REPORTER)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_fusion_audit.items import SCORE, of_audit
-from pytest_fusion_audit.options import only_looks
+from pytest_fusion_audit.options import RUN_ID, only_looks
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -38,7 +39,8 @@ class AuditReporter:
         """``--json-report`` without a file goes to the run directory; a path the user gave stays."""
         option = self.config.option
         asked = getattr(option, "json_report", False) and option.json_report_file == _DEFAULT_REPORT
-        if asked and self.settings.run_id is not None and not only_looks(self.config):
+        named = re.fullmatch(RUN_ID, self.settings.run_id or "")  # an unusable id must not become a path
+        if asked and named and not only_looks(self.config):
             option.json_report_file = str(self.settings.base / "audit" / str(self.settings.run_id) / "report.json")
 
     # -- what was to run, and what came back

@@ -43,7 +43,14 @@ def write_records(path: Path, kind: str, records: Iterable[Record], provenance: 
     """Write one evidence file; returns the number of records. The file appears whole or not at all."""
     adapter = _adapter(kind)
     lines = [json.dumps({"schema": schema_of(kind), **provenance}, sort_keys=True, ensure_ascii=False).encode()]
-    lines += [adapter.dump_json(record, by_alias=True, exclude_none=True) for record in records]
+    for record in records:
+        try:
+            lines.append(adapter.dump_json(record, by_alias=True, exclude_none=True))
+        except (ValueError, UnicodeError):
+            source = getattr(record, "source", "") or "a record"
+            raise EvidenceError(
+                f"{source}: holds text that is not Unicode and cannot be stored; repair the file"
+            ) from None
     write_durably(path, b"\n".join(lines) + b"\n")
     return len(lines) - 1
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import shutil
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RUN_SCHEMA = "fusion-run/1"
+_RUN_FIELDS: dict[str, type] = {"run_id": str, "mode": str, "settings": dict, "provenance": dict}
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 
 
@@ -70,12 +73,17 @@ class RunDirectory:
             run = json.loads(path.read_bytes())
         except FileNotFoundError:
             return None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise EvidenceError(
-                f"{self.shown}/run.json is damaged ({error}); restore it or use another run id"
+                f"{self.shown}/run.json is damaged ({type(error).__name__}); restore it or use another run id"
             ) from None
         if not isinstance(run, dict) or run.get("schema") != RUN_SCHEMA:
             raise EvidenceError(f"{self.shown}/run.json is not of schema {RUN_SCHEMA}; use another --fusion-run-id")
+        wrong = [name for name, kind in _RUN_FIELDS.items() if not isinstance(run.get(name), kind)]
+        if wrong:
+            raise EvidenceError(
+                f"{self.shown}/run.json: {', '.join(wrong)} missing or of another type; use another --fusion-run-id"
+            )
         return run
 
     def evidence(self) -> Evidence:
@@ -92,6 +100,12 @@ class RunDirectory:
             path = self.path / "evidence" / f"{kind}.jsonl"
             if path.exists():
                 records.extend(read_records(path, kind))
+        changed = self._changed_file(run) if run["mode"] == "imported" else None
+        if changed is not None:
+            raise EvidenceError(
+                f"{self.shown}/evidence/{changed} is not what was stored: it was edited, cut or removed; "
+                "import again under this run id"
+            )
         return Evidence(_facts(run), records)
 
     def store_import(self, records: Sequence[Record], settings: Mapping[str, Any]) -> bool:
@@ -112,19 +126,19 @@ class RunDirectory:
                         f"{self.shown} holds a run of mode {run['mode']!r}: imports go into a run of their own, "
                         "choose another --fusion-run-id"
                     )
-                if run.get("imports_sha256") == digest:
+                if run.get("imports_sha256") == digest and self._changed_file(run) is None:
                     return False
-            (self.path / "run.json").unlink(missing_ok=True)  # until the new one is whole there is no run
             written = provenance(self.base)
-            by_kind: dict[str, list[Record]] = {kind: [] for kind in KINDS}
-            for record in records:
-                by_kind[kind_of(record)].append(record)
-            for kind, held in by_kind.items():
-                path = self.path / "evidence" / f"{kind}.jsonl"
-                if held:
-                    write_records(path, kind, held, written)
-                else:
-                    path.unlink(missing_ok=True)
+            fresh = self.path / f"evidence.new-{os.getpid()}"
+            try:
+                stored = self._write_evidence(fresh, records, written)
+                # Everything is on the disk: from here on the old evidence gives way, and its artifacts with it.
+                for name in ("run.json", "scorecard.json", "rubric-scorecard.md"):
+                    (self.path / name).unlink(missing_ok=True)
+                shutil.rmtree(self.path / "evidence", ignore_errors=True)
+                fresh.rename(self.path / "evidence")
+            finally:
+                shutil.rmtree(fresh, ignore_errors=True)
             self.write_json(
                 "run.json",
                 {
@@ -139,10 +153,37 @@ class RunDirectory:
                         if isinstance(f, ImportedFile)
                     ],
                     "imports_sha256": digest,
+                    "evidence": stored,
                     "provenance": written,
                 },
             )
+        for left in self.path.glob("evidence.new-*"):  # of a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
         return True
+
+    @staticmethod
+    def _write_evidence(folder: Path, records: Sequence[Record], written: Mapping[str, Any]) -> dict[str, str]:
+        """Write one file per kind into a folder of their own; returns their hashes by name."""
+        shutil.rmtree(folder, ignore_errors=True)
+        by_kind: dict[str, list[Record]] = {kind: [] for kind in KINDS}
+        for record in records:
+            by_kind[kind_of(record)].append(record)
+        for kind, held in by_kind.items():
+            if held:
+                write_records(folder / f"{kind}.jsonl", kind, held, written)
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.jsonl"))}
+
+    def _changed_file(self, run: Mapping[str, Any]) -> str | None:
+        """Name of an evidence file that is not what was stored; None when all are."""
+        folder = self.path / "evidence"
+        expected: Mapping[str, str] = run.get("evidence") or {}
+        found = {path.name for path in folder.glob("*.jsonl")}
+        for name in sorted(found | set(expected)):
+            if name not in expected or name not in found:
+                return name
+            if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected[name]:
+                return name
+        return None
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a JSON document of the run, whole or not at all."""
@@ -187,7 +228,7 @@ def runs_by_age(base: Path) -> list[str]:
         try:
             run = json.loads(path.read_bytes())
             found.append((run["provenance"]["written_utc"], path.parent.name))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue  # a damaged run is reported when somebody asks for it by name
     return [name for _, name in sorted(found, reverse=True)]
 

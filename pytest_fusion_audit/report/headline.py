@@ -49,7 +49,13 @@ def headline(scorecard: Mapping[str, Any]) -> str:
     if row is None or row["status"] == "not_run":
         why = row["reasons"][0] if row and row["reasons"] else "no such criterion in this rubric"
         return f"not measured: {why}"
-    text = uplift_text(row["measured"])
+    measured = dict(row["measured"])
+    claimable = scorecard["complete"] and measured.get("held_out") is True
+    if not claimable:
+        measured.pop("decision", None)  # the word "shown" is for complete, held-out comparisons only
+    text = uplift_text(measured)
+    if scorecard["complete"] and not claimable:
+        return f"{text}: not known to be held out, no claim"
     if not scorecard["complete"]:
         return f"INCOMPLETE {scorecard['coverage']['scored']}/{scorecard['coverage']['planned']}, no claim: {text}"
     return text

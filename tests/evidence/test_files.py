@@ -166,3 +166,11 @@ def test_every_kind_of_the_design_has_a_type() -> None:
         "change",
     }
     assert design | {"claim", "import"} == set(KINDS)
+
+
+def test_text_that_is_not_unicode_is_refused_by_its_source(tmp_path: Path) -> None:
+    path = tmp_path / "config.jsonl"
+    records: list[Record] = [Config(what="run", facts={"output_cap": "\ud800"}, source="run.jsonl")]
+    with pytest.raises(EvidenceError, match=r"run\.jsonl: holds text that is not Unicode"):
+        write_records(path, "config", records, {})
+    assert not path.exists()

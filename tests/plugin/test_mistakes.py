@@ -172,3 +172,52 @@ def test_a_full_disk_is_one_line(project: pytest.Pytester) -> None:
     result = run(project, *REPLAY, "--fusion-run-id=r", "--fusion-import=recorded", apart=True)
     refused(result, said="nothing was sent or billed, make room and run again")
     assert not (project.path / "audit" / "r" / "run.json").exists()
+
+
+def test_an_unusable_run_id_writes_nothing_anywhere(project: pytest.Pytester) -> None:
+    before = files_of(project.path.parent)
+    result = run(project, *REPLAY, "--json-report", "--fusion-run-id=../../esc", "--fusion-import=recorded", apart=True)
+    assert result.ret == 4
+    written = files_of(project.path.parent) - before
+    assert not [name for name in written if "esc" in name]
+
+
+def test_an_import_that_names_nothing(project: pytest.Pytester) -> None:
+    refused(run(project, *REPLAY, "--fusion-run-id=r", "--fusion-import="), said="names nothing")
+    assert not (project.path / "audit").exists()
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", "a: [", "dimensions: []"])
+def test_a_faulty_rubric_is_one_line(project: pytest.Pytester, content: str) -> None:
+    (project.path / "mine.yaml").write_text(content)
+    result = run(project, *REPLAY, "--fusion-run-id=r", "--fusion-import=recorded", "--fusion-rubric=mine.yaml")
+    refused(result, said="mine.yaml")
+
+
+@pytest.mark.parametrize("change", ["remove", "append", "cut"])
+def test_changed_evidence_is_noticed_and_importing_again_repairs_it(project: pytest.Pytester, change: str) -> None:
+    assert run(project, *REPLAY, "--fusion-run-id=r", "--fusion-import=recorded").ret == 0
+    scorecard = (project.path / "audit" / "r" / "scorecard.json").read_bytes()
+    path = project.path / "audit" / "r" / "evidence" / "candidate.jsonl"
+    content = path.read_bytes()
+    if change == "remove":
+        path.unlink()
+    else:
+        path.write_bytes(content + content.splitlines(keepends=True)[-1] if change == "append" else content[:-40])
+    refused(run(project, *REPLAY, "--fusion-run-id=r"), said="candidate.jsonl is not what was stored")
+    assert run(project, *REPLAY, "--fusion-run-id=r", "--fusion-import=recorded").ret == 0
+    assert path.read_bytes() == content or path.read_bytes().splitlines()[1:] == content.splitlines()[1:]
+    assert (project.path / "audit" / "r" / "scorecard.json").read_bytes() == scorecard
+
+
+@pytest.mark.parametrize(
+    "content", ['{"schema": "fusion-run/1"}', '{"schema":"fusion-run/1","run_id":5,"mode":"x"}', "[" * 100000]
+)
+def test_a_run_json_of_other_shape_is_one_line_and_latest_passes_over_it(
+    project: pytest.Pytester, content: str
+) -> None:
+    assert run(project, *REPLAY, "--fusion-run-id=good", "--fusion-import=recorded").ret == 0
+    (project.path / "audit" / "bad").mkdir()
+    (project.path / "audit" / "bad" / "run.json").write_text(content)
+    refused(run(project, *REPLAY, "--fusion-run-id=bad"), said="audit/bad/run.json")
+    assert run(project, *REPLAY, "--fusion-run-id=latest").ret == 0

@@ -14,6 +14,7 @@ UPLIFT: dict[str, Any] = {
     "uplift": 19 / 220,
     "tango_low": 0.0292,
     "tango_high": 0.1465,
+    "held_out": True,
     "exact_p": 0.0054,
     "mid_p": 0.0037,
     "decision": "shown",

@@ -6,6 +6,7 @@ decides what a number means: criteria do, from the records.
 
 from __future__ import annotations
 
+import reprlib
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
@@ -255,7 +256,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+
+
 def shown(value: object) -> str:
     """A value as a message shows it: its repr, at most 60 characters."""
-    text = repr(value)
+    text = _SHORT.repr(value)  # never the whole of it: aliases of YAML can make a few bytes a terabyte
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -84,7 +84,7 @@ class Row:
             return bool(value)
         raise self.refuse(name, "true or false")
 
-    def number(self, name: str, least: float | None = None) -> float | None:
+    def number(self, name: str, least: float | None = None, most: float | None = None) -> float | None:
         """A finite number, None when absent or null."""
         value = self.data.get(name)
         if value is None:
@@ -95,6 +95,8 @@ class Row:
             raise self.refuse(name, "a finite number")
         if least is not None and value < least:
             raise self.refuse(name, f"a number of at least {least:g}")
+        if most is not None and value > most:
+            raise self.refuse(name, f"a number of at most {most:g}")
         return value
 
     def count(self, name: str) -> int | None:

@@ -112,7 +112,7 @@ def fused_turn(row: Row, task: str, place: Place, *, spoiled: bool) -> Fused:
         candidate_ids=row.ids("candidate_ids"),
         pick_member=pick,
         pick_status=pick_status,
-        judge_confidence=row.number("judge_confidence", 0),
+        judge_confidence=row.number("judge_confidence", 0, 1),
         stage_cost_micro_usd=stage_cost,
         stage_latency_s=stage_latency,
         outcome=outcome,
