@@ -11,10 +11,10 @@ audit: $(READY)
 	$(BIN)/pytest audits/ -m replay --fusion-run-id=fictitious-demo --fusion-import=fixtures/recorded --json-report
 
 test: $(READY)
-	$(BIN)/pytest -n 2 --doctest-modules -m "not deep and not real" tests pytest_fusion_audit
+	$(BIN)/pytest -n 2 --doctest-modules -m "not deep and not real" --ignore=pytest_fusion_audit/audits tests pytest_fusion_audit
 
 test-all: $(READY)
-	$(BIN)/pytest -n 2 --doctest-modules tests pytest_fusion_audit
+	$(BIN)/pytest -n 2 --doctest-modules --ignore=pytest_fusion_audit/audits tests pytest_fusion_audit
 
 lint: $(READY)
 	$(BIN)/ruff check .
