@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pytest_fusion_audit import __version__
 from pytest_fusion_audit.errors import EvidenceError, FusionAuditError
@@ -56,7 +57,50 @@ def _parser() -> argparse.ArgumentParser:
     )
     look.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="file or folder")
     look.set_defaults(run=_import)
+
+    spend = commands.add_parser(
+        "spend",
+        help="what a run spent, by phase, model and stage, with its orphans and reservations",
+        description="Read the call journal of audit/RUN and print what was spent; nothing is changed.",
+    )
+    spend.add_argument("run_id", metavar="RUN", help="run id, or the path audit/RUN")
+    spend.add_argument("--invoice", metavar="USD", help="the provider's total, to print the difference")
+    spend.set_defaults(run=_spend)
+
+    settle = commands.add_parser(
+        "settle",
+        help="charge an orphan (sent, never settled) with the provider's figure",
+        description="An orphan stays charged at its reservation until somebody knows better. Give what the provider "
+        "charged for it; 0 when it charged nothing.",
+    )
+    settle.add_argument("run_id", metavar="RUN", help="run id, or the path audit/RUN")
+    settle.add_argument("call", metavar="CALL", help="id of the call as `fusion-audit spend` prints it")
+    settle.add_argument("dollars", metavar="USD", help="what the provider charged")
+    settle.set_defaults(run=_settle)
     return parser
+
+
+def _run_folder(run_id: str) -> Path:
+    from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
+
+    return RunDirectory(Path.cwd(), run_id.removesuffix("/").removeprefix("audit/")).path
+
+
+def _spend(chosen: argparse.Namespace) -> None:
+    from pytest_fusion_audit.metering.spend import spend_lines, spend_of  # noqa: PLC0415
+
+    run = _run_folder(chosen.run_id)
+    for line in spend_lines(run.name, spend_of(run), chosen.invoice):
+        print(line)
+
+
+def _settle(chosen: argparse.Namespace) -> None:
+    from pytest_fusion_audit.evidence.money import usd  # noqa: PLC0415
+    from pytest_fusion_audit.metering.spend import settle_orphan  # noqa: PLC0415
+
+    run = _run_folder(chosen.run_id)
+    charged = settle_orphan(run, chosen.call, chosen.dollars, session=f"settle-{uuid4().hex}")
+    print(f"audit/{run.name}: call {chosen.call} is charged with {usd(charged):.6f} USD")
 
 
 def _render(chosen: argparse.Namespace) -> None:

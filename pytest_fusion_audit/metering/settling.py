@@ -1,0 +1,148 @@
+"""From an answer to the row that settles its call: what it cost, what is kept of it, and whether the run goes on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_fusion_audit.metering.ledger import now_utc
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from pytest_fusion_audit.metering.journal import Row
+    from pytest_fusion_audit.metering.wire.base import RequestFacts, ResponseFacts
+
+#: Answered without having worked on the prompt: settled at 0. Other failures of the kind 502, 504 and 52x come from
+#: something between us and the provider, which may have worked and billed: their reservation stays charged.
+_UNBILLED = frozenset({400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 422, 429, 500, 501, 503, 529})
+_NO_ANSWER = frozenset({"pipeline_error", "provider_error"})
+_SAME_AGAIN = frozenset({"context_length", "refused"})
+
+
+class Pricing(Protocol):
+    """What the door asks of a price book; amounts in micro-dollars."""
+
+    def worst_case_of(self, host: str, facts: RequestFacts, *, batch: bool = False) -> int:
+        """Most that one attempt can cost. Raises a FusionAuditError when nothing bounds it."""
+
+    def cost_of(self, host: str, facts: RequestFacts, answer: ResponseFacts, *, batch: bool = False) -> int | None:
+        """What the answer cost; None when its usage or the price of the model that answered is unknown."""
+
+    def same_model(self, host: str, asked: str | None, answered: str | None) -> bool:
+        """Whether the model that answered is the one that was asked for, by the exact-id rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How a call is settled.
+
+    Attributes:
+        charged: micro-dollars that count from now on.
+        estimated: the cost is unknown, the whole reservation stays charged.
+        answered: it is an answer that is given again on resume; an error or a cut stream has to be asked for anew.
+        row: what the journal keeps beside the hash of the body.
+        stop: why the run has to stop, None when it goes on.
+    """
+
+    charged: int
+    estimated: bool
+    answered: bool
+    row: dict[str, Any]
+    stop: str | None
+
+
+def settlement(
+    pricing: Pricing,
+    call: Row,
+    facts: RequestFacts,
+    answer: ResponseFacts,
+    response: httpx2.Response,
+    *,
+    latency_s: float | None,
+    whole: bool = True,
+    batch: bool = False,
+) -> Settlement:
+    """Settle an answer.
+
+    Args:
+        pricing: price book of the run.
+        call: the row of its reservation.
+        facts: what was asked.
+        answer: what was answered.
+        response: status and headers; its content may have been read.
+        latency_s: seconds it took, None after a suspend.
+        whole: False for a stream that broke off.
+        batch: it was sent in a batch, at the batch price.
+    """
+    host, status, headers = call["host"], response.status_code, response.headers
+    cost = 0 if status in _UNBILLED else pricing.cost_of(host, facts, answer, batch=batch)
+    charged = call["reserved"] if cost is None else cost
+    # A prompt that does not fit, or breaks a rule, gets the same refusal every time: it is kept like an answer.
+    answered = whole and answer.outcome not in _NO_ANSWER and (status < 400 or answer.outcome in _SAME_AGAIN)
+    other = status < 400 and answer.model is not None and not pricing.same_model(host, facts.model, answer.model)
+    flags = {
+        "usage_unknown": cost is None,
+        "usage_inconsistent": answer.usage is not None and answer.usage.inconsistent,
+        "over_reservation": charged > call["reserved"],
+        "other_model": other,
+    }
+    row: dict[str, Any] = {
+        "t": now_utc(),
+        "status": status,
+        "type": headers.get("content-type"),
+        "outcome": answer.outcome,
+        "finish": answer.finish_reason,
+        "model": answer.model,
+        "request_id": answer.request_id or headers.get("x-request-id") or headers.get("request-id"),
+        "latency_s": latency_s,
+        "usage": usage_row(answer),
+    }
+    if any(flags.values()):
+        row["flags"] = [name for name, set_ in flags.items() if set_]
+    stop = None
+    if other and cost is None:
+        stop = (
+            f"{facts.model} was asked for and {answer.model} answered, which has no known price; "
+            "pin the model or add its pricing to the panel file"
+        )
+    return Settlement(charged, cost is None, answered, row, stop)
+
+
+def usage_row(answer: ResponseFacts) -> dict[str, Any] | None:
+    """Usage as the journal keeps it: input and output always, the rest where it is not 0."""
+    usage = answer.usage
+    if usage is None:
+        return None
+    counts = {
+        "input": usage.input_tokens,
+        "cached": usage.cached_tokens,
+        "cache_write_5m": usage.cache_write_5m_tokens,
+        "cache_write_1h": usage.cache_write_1h_tokens,
+        "output": usage.output_tokens,
+        "reasoning": usage.reasoning_tokens,
+        "web_searches": usage.web_searches,
+    }
+    row: dict[str, Any] = {name: count for name, count in counts.items() if count or name in {"input", "output"}}
+    if usage.service_tier is not None:
+        row["tier"] = usage.service_tier
+    return row
+
+
+class Stopwatch:
+    """Seconds since it was made; None when the machine was suspended meanwhile (the boot clock ran on)."""
+
+    def __init__(self) -> None:
+        self._began = (time.monotonic(), _boot_time())
+
+    def seconds(self) -> float | None:
+        """Elapsed seconds, or None after a suspend."""
+        awake = time.monotonic() - self._began[0]
+        asleep = (_boot_time() - self._began[1]) - awake
+        return None if asleep > 1.0 else round(awake, 6)
+
+
+def _boot_time() -> float:
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
