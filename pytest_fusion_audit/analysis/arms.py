@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_fusion_audit.analysis.memo import per_evidence
+from pytest_fusion_audit.analysis.names import place
 from pytest_fusion_audit.evidence.container import is_member, member_arm
+from pytest_fusion_audit.evidence.finish_words import known_finish
 from pytest_fusion_audit.evidence.money import MICRO, usd
 from pytest_fusion_audit.evidence.records import UNSCORED_OUTCOMES, Candidate, ComparisonPlan, Fused, Split
 from pytest_fusion_audit.stats import quantile, wilson_interval
@@ -194,10 +196,10 @@ def planned_tasks(evidence: Evidence, ref: ArmRef) -> int:
     """
     planned = len({task for rows in seeds_of(evidence, ref) for task in rows})
     for plan in evidence.of(ComparisonPlan):
-        if (plan.suite, plan.split) == ref[:2] and ref.arm in plan.arms:
+        if place(plan.suite, plan.split) == place(*ref[:2]) and ref.arm in plan.arms:
             planned = max(planned, plan.n)
     for split in evidence.of(Split):
-        if (split.suite, split.split) == ref[:2] and split.complete is False:
+        if place(split.suite, split.split) == place(*ref[:2]) and split.complete is False:
             planned = max(planned, split.planned or 0, len(split.ids or ()))
     return planned
 
@@ -217,7 +219,7 @@ def cuts_are_told(evidence: Evidence, ref: ArmRef) -> bool:
     if not is_member(ref.arm):
         return all(row.output_tokens is not None for row in rows)
     bank = [c for of_task in evidence.candidates(ref.suite, ref.split).values() for c in of_task]
-    return any(c.finish_reason is not None for c in bank) or _limits_are_told(_primaries(evidence, ref))
+    return any(known_finish(c.finish_reason) for c in bank) or _limits_are_told(_primaries(evidence, ref))
 
 
 @per_evidence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_fusion_audit.analysis.memo import per_evidence
+from pytest_fusion_audit.analysis.names import place
 from pytest_fusion_audit.evidence.records import ComparisonPlan
 
 if TYPE_CHECKING:
@@ -33,5 +34,5 @@ def clusters_of(evidence: Evidence, suite: str, split: str) -> Mapping[str, str]
 
 def registered_classes(evidence: Evidence, suite: str, split: str) -> tuple[str, ...]:
     """Classes that a registration of this split named beforehand, sorted."""
-    plans = [plan for plan in evidence.of(ComparisonPlan) if (plan.suite, plan.split) == (suite, split)]
+    plans = [plan for plan in evidence.of(ComparisonPlan) if place(plan.suite, plan.split) == place(suite, split)]
     return tuple(sorted({name for plan in plans for name in plan.classes}))

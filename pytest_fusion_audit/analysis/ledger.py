@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 #: Reserve of a run of 500 dollars (procedure R2); it scales with another total.
 RESERVE_MICRO_USD: Final = 90 * MICRO
 _TOTAL_MICRO_USD: Final = 500 * MICRO
+_PHASE: Final = re.compile(r"\s*(?:p(?:hase)?[-_ .]*)?(\d+)", re.IGNORECASE)
+#: What the procedure calls its phases, where a ledger writes no number.
+_PHASE_WORDS: Final = (
+    ("smoke", 1),
+    ("baseline", 3),
+    ("composition", 3),
+    ("ablation", 4),
+    ("climb", 5),
+    ("locked", 6),
+    ("served", 6),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +101,15 @@ def running_gaps(ledger: list[Phase]) -> list[int]:
 
 
 def phase_number(phase: str) -> int | None:
-    """Return the number a phase's name starts with.
+    """Return the number a phase's name begins with, else that of the word the procedure has for it.
 
-    >>> phase_number("6a-shipped-path"), phase_number("phase-6"), phase_number("climb")
-    (6, 6, None)
+    >>> phase_number("6a-shipped-path"), phase_number("phase-6"), phase_number("climb"), phase_number("misc")
+    (6, 6, 5, None)
     """
-    found = re.match(r"(?:phase[-_ ]?)?(\d+)", phase)
-    return int(found[1]) if found else None
+    found = _PHASE.match(phase)
+    if found:
+        return int(found[1])
+    return next((number for word, number in _PHASE_WORDS if word in phase.lower()), None)
 
 
 def reserve_of(evidence: Evidence) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from pytest_fusion_audit.analysis.arms import ArmRef, turns_of
 from pytest_fusion_audit.analysis.matrix import PassMatrix, panel_of
 from pytest_fusion_audit.analysis.memo import per_evidence
+from pytest_fusion_audit.analysis.names import place
 from pytest_fusion_audit.evidence.container import member_arm, row_of_turn
 from pytest_fusion_audit.evidence.records import UNSCORED_OUTCOMES, ComparisonPlan, Split
 
@@ -228,7 +229,7 @@ def _shown_candidates(
 def _named_best(evidence: Evidence, suite: str, split: str, panel: tuple[str, ...]) -> str | None:
     for plan in evidence.of(ComparisonPlan):
         name = plan.baseline_settings.get("best_single")
-        if (plan.suite, plan.split) == (suite, split) and isinstance(name, str):
+        if place(plan.suite, plan.split) == place(suite, split) and isinstance(name, str):
             bare = name.removeprefix("member:")
             if bare in panel:
                 return bare

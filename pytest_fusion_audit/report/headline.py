@@ -34,8 +34,27 @@ def incomplete(scorecard: Mapping[str, Any]) -> str | None:
     if scorecard["complete"]:
         return None
     coverage = scorecard["coverage"]
-    reasons = ", ".join(f"{count} {reason}" for reason, count in coverage["by_reason"].items())
+    reasons = _reasons(coverage)
     return f"INCOMPLETE {coverage['scored']}/{coverage['planned']}" + (f" rows: {reasons}" if reasons else "")
+
+
+def rows_text(coverage: Mapping[str, Any]) -> str:
+    """Rows of the system under audit that were scored, and beside them those of splits that are not about it.
+
+    >>> caps = {"planned": 60, "scored": 57, "by_reason": {"provider_error": 3}}
+    >>> rows_text({"planned": 780, "scored": 780, "by_reason": {}, "beside": {"suite/caps": caps}})
+    '780/780 scored; beside the audit: suite/caps 57/60 (3 provider_error)'
+    """
+    text = f"{coverage['scored']}/{coverage['planned']} scored"
+    others = [
+        f"{name} {rows['scored']}/{rows['planned']}" + (f" ({_reasons(rows)})" if rows["by_reason"] else "")
+        for name, rows in coverage.get("beside", {}).items()
+    ]
+    return f"{text}; beside the audit: {', '.join(others)}" if others else text
+
+
+def _reasons(coverage: Mapping[str, Any]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in coverage["by_reason"].items())
 
 
 def headline(scorecard: Mapping[str, Any]) -> str:
@@ -53,12 +72,26 @@ def headline(scorecard: Mapping[str, Any]) -> str:
     claimable = scorecard["complete"] and measured.get("held_out") is True
     if not claimable:
         measured.pop("decision", None)  # the word "shown" is for complete, held-out comparisons only
-    text = uplift_text(measured)
+    text = uplift_text(measured) + _beside_control(measured.get("equal_dollars"))
     if scorecard["complete"] and not claimable:
         return f"{text}: not known to be held out, no claim"
     if not scorecard["complete"]:
         return f"INCOMPLETE {scorecard['coverage']['scored']}/{scorecard['coverage']['planned']}, no claim: {text}"
     return text
+
+
+def _beside_control(control: Mapping[str, Any] | None) -> str:
+    """What one model does for the same money, where the compound is not shown to do better; empty otherwise."""
+    if not control or control.get("uplift") is None:
+        return ""
+    if control["uplift"] > 0 and control.get("decision") == "shown":
+        return ""
+    says = "no uplift" if control["uplift"] <= 0 else "no uplift shown"
+    model = "" if control.get("of_best_single") else f" (of {control['of']}, not of the best single)"
+    return (
+        f"; {says} over {control['over']}{model} at equal dollars: {points(control['uplift'])} points, "
+        f"{control['wins']} won, {control['losses']} lost of {control['n']}, exact p {p_text(control.get('exact_p'))}"
+    )
 
 
 def _p_values(measured: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_fusion_audit.report.headline import headline, incomplete, mode_label
+from pytest_fusion_audit.report.headline import headline, incomplete, mode_label, rows_text
 from pytest_fusion_audit.report.numbers import figure, money
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _head(scorecard: Mapping[str, Any]) -> Iterator[str]:
         f"- **Apart:** simulated {total['simulated']:.1f}, attested {total['attested']:.1f}, "
         f"done by the tool {total['by_tool']:.1f}"
     )
-    yield f"- **Rows:** {coverage['scored']}/{coverage['planned']} scored"
+    yield f"- **Rows:** {_cell(rows_text(coverage))}"
     yield f"- **Spend:** measured {money(spend['spent_usd'])}, estimated {money(spend.get('estimated_usd'))}"
     subject = scorecard["subject"]
     panel = ", ".join(subject.get("panel") or ()) or "panel not recorded"

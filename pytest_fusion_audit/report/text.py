@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from pytest_fusion_audit.report.headline import headline, incomplete, mode_label
+from pytest_fusion_audit.report.headline import headline, incomplete, mode_label, rows_text
 from pytest_fusion_audit.report.numbers import money
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _total(scorecard: Mapping[str, Any], width: int, paint: _Paint) -> Iterator[
         if total[name]:
             text += f"; {total[name]:.1f} {words}"
     yield from _wrapped("total", text, width, paint, _BOLD)
-    yield from _wrapped("rows", f"{coverage['scored']}/{coverage['planned']} scored", width, paint)
+    yield from _wrapped("rows", rows_text(coverage), width, paint)
     spent = money(spend["spent_usd"]) if spend["spent_usd"] is not None else "not measured"
     estimate = spend.get("estimated_usd")
     yield from _wrapped(

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_fusion_audit.analysis.arms import ArmRef
 from pytest_fusion_audit.analysis.comparison import AgainstPanel, Comparison, against_panel
 from pytest_fusion_audit.analysis.memo import per_evidence
+from pytest_fusion_audit.analysis.names import plain
 from pytest_fusion_audit.analysis.validity.facts import (
     compounds,
-    headline_splits,
-    is_locked,
-    is_working,
     setting,
     source_files,
 )
+from pytest_fusion_audit.analysis.validity.split_roles import headline_splits, is_locked, is_working, plans_of
 from pytest_fusion_audit.evidence.container import Evidence, member_arm
 from pytest_fusion_audit.evidence.records import ArmOutcome, Candidate, ComparisonPlan, Config, Fused, kind_of
 
@@ -114,7 +113,7 @@ def suite_facts(evidence: Evidence, suite: str) -> Mapping[str, JsonValue]:
     """Facts recorded about a suite (public, agentic, coding, family); what is missing is unknown."""
     facts: dict[str, JsonValue] = {}
     for config in evidence.of(Config):
-        if config.what == "suite" and config.suite == suite:
+        if config.what == "suite" and config.suite is not None and plain(config.suite) == plain(suite):
             facts.update({name: value for name, value in config.facts.items() if value is not None})
     return facts
 
@@ -183,8 +182,7 @@ def no_pairs(evidence: Evidence) -> str:
 
 
 def _evaluation(evidence: Evidence, suite: str, split: str) -> Evaluation:
-    plans = [plan for plan in evidence.of(ComparisonPlan) if (plan.suite, plan.split) == (suite, split)]
-    plan = min(plans, key=lambda p: (p.look, p.source), default=None)
+    plan = min(plans_of(evidence, suite, split), key=lambda p: (p.look, p.source), default=None)
     ref = ArmRef(suite, split, headline_arm(evidence, suite, split, plan))
     return Evaluation(ref, holding_of(evidence, suite, split), against_panel(evidence, ref), plan)
 

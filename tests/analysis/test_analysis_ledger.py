@@ -67,7 +67,10 @@ def test_the_reserve_is_the_settings_or_scales_with_the_cap(run, reserve):
     assert reserve_of(evidence(run=run)) == reserve
 
 
-@pytest.mark.parametrize(("name", "number"), [("6-locked", 6), ("60", 60), ("phase 5-x", 5), ("locked 6", None)])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("6-locked", 6), ("60", 60), ("phase 5-x", 5), ("locked 6", 6), ("climb", 5), ("P6.2", 6), ("tier2-x", None)],
+)
 def test_phase_numbers(name, number):
     assert phase_number(name) == number
 

@@ -41,6 +41,30 @@ def test_the_headline_names_member_interval_counts_n_and_p() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("figures", "says"),
+    [
+        (
+            {"uplift": -10 / 220, "wins": 0, "losses": 10, "decision": "shown"},
+            "no uplift over self:gpt*4 at equal dollars",
+        ),
+        (
+            {"uplift": 2 / 220, "wins": 2, "losses": 0, "decision": "not shown"},
+            "no uplift shown over self:gpt*4 at equal",
+        ),
+        ({"uplift": 9 / 220, "wins": 9, "losses": 0, "decision": "shown"}, None),
+        ({"uplift": None, "wins": 0, "losses": 0, "decision": None}, None),
+    ],
+)
+def test_the_headline_says_what_one_model_does_for_the_same_money(figures: dict[str, Any], says: str | None) -> None:
+    control = {"over": "self:gpt*4", "of": "gpt", "of_best_single": True, "n": 220, "exact_p": 0.002, **figures}
+    found = text(with_uplift(equal_dollars=control))
+    assert ("at equal dollars" in found) is (says is not None)
+    assert says is None or says in found
+    other = text(with_uplift(equal_dollars={**control, "of_best_single": False}))
+    assert ("(of gpt, not of the best single) at equal dollars" in other) is (says is not None)
+
+
 def test_a_dimension_shows_its_points_and_a_digit_for_each_criterion() -> None:
     found = lines()
     assert any(re.fullmatch(r"  1 headline uplift +3\.3/20   2 0 0 0 0 0   5 not run", line) for line in found)

@@ -281,3 +281,50 @@ def test_real_findings_reach_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.score == 0
     assert "withheld: truncated_answers" in found.reasons
     assert evidence(cut).run.mode == "live"
+
+
+CONTROL = "self:gpt*4:rewrite"
+
+
+def _priced(passes: range) -> list[object]:
+    """A clean run with costs, and the best single sampled for the same dollars."""
+    dear = changed(clean(), lambda r: getattr(r, "arm", "") == "compound", cost_micro_usd=200_000)
+    return [*dear, *rows(CONTROL, passes, cost_micro_usd=199_000)]
+
+
+@pytest.mark.parametrize(
+    ("passes", "says"),
+    [
+        (range(2, 160), f"at equal dollars {CONTROL} does no worse than the compound: 0 won, 10 lost of 240"),
+        (range(4, 148), f"at equal dollars {CONTROL} is not shown to be worse than the compound: 4 won, 0 lost of 240"),
+        (range(4, 120), None),
+    ],
+)
+def test_a_control_that_is_not_worse_stands_beside_the_uplift(passes: range, says: str | None) -> None:
+    for criterion in ("1.1", "1.3"):
+        found = score(criterion, _priced(passes))
+        assert found.score == 2
+        assert found.measured["equal_dollars"]["over"] == CONTROL
+        assert found.measured["equal_dollars"]["of_best_single"] is True
+        told = [reason for reason in found.reasons if reason.startswith("at equal dollars")]
+        assert [reason.startswith(says) for reason in told] == ([True] if says else [])
+
+
+def test_a_control_of_another_member_that_is_not_worse_says_whose_it_is() -> None:
+    records = changed(_priced(range(2, 160)), lambda r: getattr(r, "arm", "") == CONTROL, arm="self:opus*4:rewrite")
+    (reason,) = (r for r in score("1.1", records).reasons if r.startswith("at equal dollars"))
+    assert "self:opus*4:rewrite (of opus, not of the best single) does no worse than the compound" in reason
+
+
+def test_without_a_control_at_equal_dollars_nothing_is_said_of_one() -> None:
+    assert "equal_dollars" not in score("1.1", clean()).measured
+    cheap = changed(_priced(range(2, 160)), lambda r: getattr(r, "arm", "") == CONTROL, cost_micro_usd=50_000)
+    assert "equal_dollars" not in score("1.1", cheap).measured
+
+
+def test_the_second_family_has_a_control_of_its_own() -> None:
+    more = changed(second(), lambda r: getattr(r, "arm", "") == "compound", cost_micro_usd=200_000)
+    own = rows(CONTROL, range(2, 70), suite=SECOND, tasks=range(100), cost_micro_usd=210_000)
+    found = score("1.2", [*clean(), *more, *own])
+    assert found.measured["equal_dollars"]["n"] == 100
+    assert f"at equal dollars {CONTROL} does no worse than the compound" in found.reasons[0]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_fusion_audit import check_validity, load_rubric, score_rubric
 from pytest_fusion_audit.evidence.container import Evidence, RunFacts
-from pytest_fusion_audit.evidence.records import Claim, Config, ImportedFile, Note, Phase
+from pytest_fusion_audit.evidence.records import Candidate, Claim, ComparisonPlan, Config, ImportedFile, Note, Phase
+from pytest_fusion_audit.report.markdown import rubric_scorecard_md
 from pytest_fusion_audit.rubric import capping
-from tests.rubric.rubric_plants import LIVE, changed, clean, evidence, panel, rows
+from tests.rubric.rubric_plants import LIVE, SUITE, changed, clean, dev_bank, evidence, panel, rows
 
 if TYPE_CHECKING:
     from pytest_fusion_audit.evidence.records import Record
@@ -91,6 +93,45 @@ def test_a_rate_is_over_scored_rows_and_states_add_up_to_the_plan() -> None:
     assert found["gates"]["D"]["reasons"][-1].startswith("INCOMPLETE 773/780") or any(
         reason.startswith("INCOMPLETE 773/780") for reason in found["gates"]["D"]["reasons"]
     )
+
+
+def test_rows_of_other_models_are_counted_beside_the_run_and_leave_it_complete() -> None:
+    others = [
+        replace(row, outcome="provider_error", verdict=None) if row.task < "t002" else row
+        for row in rows("member:kimi", range(5), split="caps", tasks=range(10))
+    ]
+    found = card([*clean(), *others])
+    assert (found["complete"], found["coverage"]["planned"]) == (True, 780)
+    assert found["coverage"]["by_reason"] == {}
+    assert found["coverage"]["beside"] == {
+        f"{SUITE}/caps": {"planned": 10, "scored": 8, "by_reason": {"provider_error": 2}}
+    }
+    assert not [reason for gate in found["gates"].values() for reason in gate["reasons"] if "INCOMPLETE" in reason]
+    assert f"780/780 scored; beside the audit: {SUITE}/caps 8/10 (2 provider_error)" in rubric_scorecard_md(found)
+
+
+def test_rows_of_the_panel_on_another_split_are_rows_of_the_run() -> None:
+    bank = changed(
+        dev_bank(),
+        lambda r: isinstance(r, Candidate) and r.member == "gpt" and r.task < "t003",
+        outcome="provider_error",
+        verdict=None,
+    )
+    found = card([*clean(), *bank])
+    assert found["coverage"] == {"planned": 1500, "scored": 1497, "by_reason": {"provider_error": 3}}
+
+
+def test_an_arm_that_was_registered_and_never_recorded_is_planned() -> None:
+    arms = ("compound", "member:gpt", "member:opus", "self:gpt*4:rewrite")
+    plan = ComparisonPlan(suite=SUITE, split="locked", arms=arms, n=240, source="plan.json")
+    found = card([*clean(), plan])
+    assert not found["complete"]
+    assert found["coverage"] == {"planned": 1020, "scored": 780, "by_reason": {"not_recorded": 240}}
+
+
+def test_without_a_compound_everything_is_the_run() -> None:
+    found = card(rows("member:kimi", range(5), split="caps", tasks=range(10)))
+    assert found["coverage"] == {"planned": 10, "scored": 10, "by_reason": {}}
 
 
 def test_the_compounds_own_fault_is_scored() -> None:

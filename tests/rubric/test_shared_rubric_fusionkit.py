@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from tests.shared_data import shared
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+#: A path from the root of a machine: at least two steps, and not the end of a relative path or of an address.
+ABSOLUTE_PATH = re.compile(r"(?<![\w./:*~`)\]-])/[\w.~-]+/[\w.~-]+|(?<!\w)[A-Za-z]:\\\\?\w+")
 
 #: Criteria this evidence can speak about, with their scores; all others are not run.
 SCORES = {
@@ -101,13 +105,28 @@ def test_the_same_member_with_more_room_beats_the_compound() -> None:
     assert "1 won, 11 lost of 60" in never["reasons"][0]
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("read /home/someone/runs/x.json", True),
+        ("(/tmp/a/b)", True),
+        (r"C:\Users\someone", True),
+        ("phase6/locked-test.jsonl, 12/86", False),
+        ("https://example.org/a/b", False),
+        ("+1.7/20, a and/or b", False),
+    ],
+)
+def test_what_counts_as_a_path_of_a_machine(text: str, found: bool) -> None:
+    assert bool(ABSOLUTE_PATH.search(text)) is found
+
+
 def test_reports_claim_no_win_and_hold_no_path(card: dict[str, Any]) -> None:
     text = "\n".join(scorecard_lines(card))
     document = rubric_scorecard_md(card)
     assert "imported, not claim-eligible" in text
     assert "uplift    withheld: " in text
     for report in (text, document):
-        assert "/work/" not in report
+        assert not ABSOLUTE_PATH.findall(report)
         assert "OBJECTIVE ACHIEVED" not in report
 
 

@@ -15,6 +15,7 @@ from pytest_fusion_audit.analysis.validity.bank import (
     selector_outside_pool,
 )
 from pytest_fusion_audit.analysis.validity.compute import unequal_compute
+from pytest_fusion_audit.analysis.validity.duplicates import duplicate_ids
 from pytest_fusion_audit.analysis.validity.finding import Finding, Severity
 from pytest_fusion_audit.analysis.validity.money import (
     cap_exceeded,
@@ -27,7 +28,6 @@ from pytest_fusion_audit.analysis.validity.power import never_worse_unproven, un
 from pytest_fusion_audit.analysis.validity.provenance import provenance_missing, stale_subject
 from pytest_fusion_audit.analysis.validity.reuse import split_reuse
 from pytest_fusion_audit.analysis.validity.rows import (
-    duplicate_ids,
     notes_of_imports,
     totals_disagree,
     unequal_denominators,

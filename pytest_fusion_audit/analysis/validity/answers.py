@@ -8,35 +8,29 @@ answer had passed. A bound of 0 or less means that the data cannot tell whether 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pytest_fusion_audit.analysis.arms import ArmRef
-from pytest_fusion_audit.analysis.memo import per_evidence
+from pytest_fusion_audit.analysis.arms import ArmRef, task_rates
+from pytest_fusion_audit.analysis.validity.cut_counts import Answers, answers, truncation_limit
 from pytest_fusion_audit.analysis.validity.facts import (
     Elsewhere,
     cap_of,
     compounds,
-    headline_splits,
-    is_compound,
+    is_system,
     member_arms,
     same_model,
-    setting,
     source_files,
     split_name,
     where,
 )
 from pytest_fusion_audit.analysis.validity.finding import Finding, criteria, files, of, points
 from pytest_fusion_audit.analysis.validity.pairs import bound_if_passed, pair, passes, score_of, with_p
-from pytest_fusion_audit.evidence.container import Evidence, is_member, member_arm
-from pytest_fusion_audit.evidence.records import CUT_OUTCOMES, ArmOutcome, Candidate, Fused
+from pytest_fusion_audit.analysis.validity.split_roles import arms_beside, headline_splits
+from pytest_fusion_audit.evidence.container import Evidence, is_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: Share of cut answers above which an arm is not comparable, unless ``statistics.truncation_limit`` says otherwise.
-TRUNCATION_LIMIT = 0.05
 #: A cut member falsifies every figure that compares with it, and every figure of the pool it stands in: headroom,
 #: correlation, marginal value, picks between an answer and nothing, what a router saves.
 CUT_MEMBER = criteria(
@@ -49,90 +43,6 @@ CUT_COMPOUND = criteria("1.1", "1.2", "1.3", "1.4", "1.5", "2.5", "3.2", "4.1", 
 CUT_POOL = criteria("2.1", "2.2", "2.3", "2.4")
 #: A cut control: more samples of one model, or the same dollars spent on it.
 CUT_CONTROL = criteria("1.1", "1.2", "1.3", "2.5")
-
-
-@dataclass(slots=True)
-class Answers:
-    """What is known of the answers of one arm: all draws and seeds, and per task those of its rows."""
-
-    known: int = 0
-    truncated: int = 0
-    empty: int = 0
-    finish_unknown: int = 0  # empty answers without a recorded finish reason
-    cut_tasks: set[str] = field(default_factory=set)  # of the arm's own rows, first seed
-    known_tasks: set[str] = field(default_factory=set)
-    sources: set[str] = field(default_factory=set)
-
-    @property
-    def cut(self) -> int:
-        """Answers that were truncated or empty."""
-        return self.truncated + self.empty
-
-    @property
-    def share(self) -> float:
-        """Share of cut answers among those whose outcome is recorded."""
-        return self.cut / self.known if self.known else 0.0
-
-    def words(self) -> str:
-        """The counts: "38 of 86 answers empty (44.2 %)"."""
-        parts = [
-            f"{of(count, self.known)} answers {name}"
-            for name, count in (("truncated", self.truncated), ("empty", self.empty))
-            if count
-        ]
-        unknown = ", finish reasons not recorded" if self.finish_unknown else ""
-        return " and ".join(parts) + unknown
-
-    def add(self, record: Candidate | Fused | ArmOutcome, *, own_row: bool) -> None:
-        """Count one answer; ``own_row``: it is the arm's own row of that task, not a further draw."""
-        if record.outcome is None:
-            return
-        self.known += 1
-        cut = record.outcome in CUT_OUTCOMES
-        if record.outcome == "truncated":
-            self.truncated += 1
-        elif cut:
-            self.empty += 1
-            self.finish_unknown += _finish_unknown(record)
-        if cut:
-            self.sources.add(record.source)
-        if own_row:
-            self.known_tasks.add(record.task)
-            if cut:
-                self.cut_tasks.add(record.task)
-
-
-def _finish_unknown(record: Candidate | Fused | ArmOutcome) -> bool:
-    """Whether nobody recorded why an answer is empty.
-
-    A turn of a compound is several calls and has no finish reason of its own; an empty one also only hurts itself.
-    """
-    if isinstance(record, Candidate):
-        return record.finish_reason is None
-    return isinstance(record, ArmOutcome) and not is_compound(record.arm)
-
-
-@per_evidence
-def answers(evidence: Evidence) -> Mapping[ArmRef, Answers]:
-    """Arm -> what is known of its answers; arms of which nothing is known are not in it."""
-    found: dict[ArmRef, Answers] = {}
-    for candidate in evidence.of(Candidate):
-        if candidate.outcome is not None:
-            primary = candidate.sample == 0 and candidate.turn == 0 and candidate.replicate == 0
-            ref = ArmRef(candidate.suite, candidate.split, member_arm(candidate.member, candidate.config))
-            found.setdefault(ref, Answers()).add(candidate, own_row=primary)
-    arm_rows: list[Fused | ArmOutcome] = [*evidence.of(Fused), *evidence.of(ArmOutcome)]
-    for row in arm_rows:
-        if row.outcome is not None:
-            ref = ArmRef(row.suite, row.split, row.arm)
-            found.setdefault(ref, Answers()).add(row, own_row=row.replicate == 0)
-    return MappingProxyType(found)
-
-
-def truncation_limit(evidence: Evidence) -> float:
-    """Share of cut answers that is still comparable."""
-    value = setting(evidence.run.settings, "statistics", "truncation_limit")
-    return float(value) if isinstance(value, (int, float)) else TRUNCATION_LIMIT
 
 
 def truncated_answers(evidence: Evidence) -> list[Finding]:
@@ -185,11 +95,21 @@ def _joined(evidence: Evidence) -> list[Finding]:
             head = (
                 f"{where(suite, split)}: {arm} is not comparable, its rows do not record cut answers; joined by task "
                 f"id with {other}, {of(len(cut), len(shared))} answers were cut{unknown}, {_limit(evidence)}"
+                f"{_another_draw(evidence, ref, other, cut)}"
             )
             text, sources = _against(evidence, ref, cut, shared - cut)
             own = source_files(evidence, suite, split, [arm])
             findings.append(_finding(f"{head}. {text}", files([*found.sources, *own, *sources]), CUT_MEMBER))
     return findings
+
+
+def _another_draw(evidence: Evidence, ref: ArmRef, other: Elsewhere, cut: set[str]) -> str:
+    """Whose emptiness it is that was joined: that of another draw, which does not say that this one was cut as well."""
+    passed = sum(rate > 0 for task, rate in task_rates(evidence, ref).items() if task in cut)
+    return (
+        f" (that is the draw of {where(other.suite, other.split)}, not this one: of the {len(cut)} tasks cut there, "
+        f"{passed} passed in {where(ref.suite, ref.split)})"
+    )
 
 
 def _donor(evidence: Evidence, ref: ArmRef) -> tuple[Elsewhere, Answers] | None:
@@ -269,19 +189,20 @@ def _others(evidence: Evidence, faulty: Mapping[ArmRef, Answers]) -> list[Findin
             f"{where(ref.suite, ref.split)}: {ref.arm} is not comparable, {found.words()}, {_limit(evidence)}; counted "
             f"as failed it passes {passes(evidence, ref)}, where its answer is intact {passes(evidence, ref, intact)}"
         )
-        affects = CUT_COMPOUND if is_compound(ref.arm) else CUT_CONTROL
+        affects = CUT_COMPOUND if is_system(ref.arm) else CUT_CONTROL
         findings.append(_finding(message, files(found.sources), affects))
     return findings
 
 
 def _pools(evidence: Evidence, faulty: Mapping[ArmRef, Answers]) -> list[Finding]:
     """Members of splits without a compound, one finding per configuration: there are many of them and no uplift."""
-    groups: dict[tuple[str, str, str | None], list[ArmRef]] = {}
+    groups: dict[tuple[str, str, str | None, bool], list[ArmRef]] = {}
     for ref in faulty:
         if is_member(ref.arm) and not compounds(evidence, ref.suite, ref.split):
-            groups.setdefault((ref.suite, ref.split, split_name(ref.arm)[1]), []).append(ref)
+            key = (ref.suite, ref.split, split_name(ref.arm)[1], tuple(ref) in arms_beside(evidence))
+            groups.setdefault(key, []).append(ref)
     findings = []
-    for (suite, split, config), refs in groups.items():
+    for (suite, split, config, beside), refs in groups.items():
         parts = []
         for ref in sorted(refs, key=lambda ref: (-faulty[ref].share, ref)):
             found = faulty[ref]
@@ -292,9 +213,14 @@ def _pools(evidence: Evidence, faulty: Mapping[ArmRef, Answers]) -> list[Finding
         joined = "; ".join(parts)
         noun = "member is" if len(refs) == 1 else "members are"
         message = f"{where(suite, split)}{at}: {len(refs)} {noun} not comparable, {_limit(evidence)}: {joined}"
+        sources = files(source for ref in refs for source in faulty[ref].sources)
+        if beside:
+            # Nothing is computed from these rows: they are told, and they hold nothing against the audit's figures.
+            findings.append(Finding("truncated_answers", "warning", f"beside the audit: {message}", sources))
+            continue
         # Members in their incumbent configuration are a panel's bank; configurations side by side are nobody's panel.
         affects = CUT_MEMBER if config is None else CUT_POOL
-        findings.append(_finding(message, files(source for ref in refs for source in faulty[ref].sources), affects))
+        findings.append(_finding(message, sources, affects))
     return findings
 
 

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 from pytest_fusion_audit.analysis.arms import ArmRef, task_rates, turns_of
 from pytest_fusion_audit.analysis.pool import Pool, pool_of
-from pytest_fusion_audit.analysis.validity.facts import compounds, is_compound, where
+from pytest_fusion_audit.analysis.validity.facts import compounds, is_system, where
 from pytest_fusion_audit.analysis.validity.finding import Finding, criteria, files, listed
+from pytest_fusion_audit.analysis.validity.split_roles import is_choosing
 from pytest_fusion_audit.evidence.container import Evidence, is_member
 from pytest_fusion_audit.evidence.records import Claim, Fused
 
 #: Policies whose answer is a candidate, word for word.
 SELECTORS = frozenset({"select_best", "exec_select", "judge_pick_verbatim", "exec_select_public_private"})
-#: Splits on which a best single may be chosen: choosing is what they are for.
-CHOOSING = frozenset({"dev", "val"})
 #: Published rates are often rounded to three or four places.
 SAME_RATE = 5e-4
 
@@ -93,7 +92,7 @@ def _shown(turn: Fused | None, pool: Pool, ref: ArmRef, task: str) -> list[bool 
     verdicts = pool.verdicts.get(task, {})
     if turn is not None and turn.candidate_ids:
         return [verdicts.get(name) for name in turn.candidate_ids]
-    incumbent = is_compound(ref.arm) and "@" not in ref.arm
+    incumbent = is_system(ref.arm) and "@" not in ref.arm
     return list(verdicts.values()) if pool.whole and incumbent and verdicts else None
 
 
@@ -140,7 +139,7 @@ def best_single_post_hoc(evidence: Evidence) -> list[Finding]:
     names: dict[str, set[str]] = {}
     sources: set[str] = set()
     for claim in evidence.of(Claim):
-        if claim.quantity != "best_single" or claim.suite is None or claim.split is None or claim.split in CHOOSING:
+        if claim.quantity != "best_single" or claim.suite is None or claim.split is None or is_choosing(claim.split):
             continue
         pool = pool_of(evidence, claim.suite, claim.split)
         name = _named(claim)

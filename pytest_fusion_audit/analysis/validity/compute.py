@@ -6,16 +6,16 @@ import re
 from dataclasses import dataclass
 
 from pytest_fusion_audit.analysis.arms import ArmRef, arm_summary, turns_of
+from pytest_fusion_audit.analysis.ledger import phase_number
+from pytest_fusion_audit.analysis.validity.control import EQUAL_DOLLARS, controls_of
 from pytest_fusion_audit.analysis.validity.facts import (
     Elsewhere,
     cap_of,
     compounds,
-    headline_splits,
-    is_compound,
+    is_system,
     kind,
     member_arms,
     panel_members,
-    phase_number,
     phase_of_file,
     same_model,
     setting,
@@ -24,12 +24,10 @@ from pytest_fusion_audit.analysis.validity.facts import (
 )
 from pytest_fusion_audit.analysis.validity.finding import Finding, criteria, dollars, files
 from pytest_fusion_audit.analysis.validity.pairs import pair, score_of
+from pytest_fusion_audit.analysis.validity.split_roles import headline_splits
+from pytest_fusion_audit.analysis.validity.turn_costs import cost_per_task
 from pytest_fusion_audit.evidence.container import Evidence, is_member
-from pytest_fusion_audit.evidence.money import micro_usd
-from pytest_fusion_audit.evidence.records import ComparisonPlan, Phase
-
-#: Totals of two arms within this share of each other count as the same dollars.
-EQUAL_DOLLARS = 0.05
+from pytest_fusion_audit.evidence.records import Phase
 
 UNEQUAL = criteria("1.1", "1.2", "1.3", "2.5")
 
@@ -89,11 +87,6 @@ def _depth_in_ledger(evidence: Evidence, ref: ArmRef) -> tuple[Phase, int] | Non
     return found
 
 
-def _cost_per_task(evidence: Evidence, ref: ArmRef) -> int | None:
-    cost = arm_summary(evidence, ref).cost_per_task_usd
-    return None if cost is None else micro_usd(cost)
-
-
 def unequal_compute(evidence: Evidence) -> list[Finding]:
     """Compounds that beat an arm on more samples or dollars, with no arm of equal dollars beside them.
 
@@ -115,28 +108,28 @@ def unequal_compute(evidence: Evidence) -> list[Finding]:
 
 def _unequal(evidence: Evidence, ref: ArmRef) -> Finding | None:
     samples = samples_of(evidence, ref)
-    cost = _cost_per_task(evidence, ref)
+    cost = cost_per_task(evidence, ref)
     beaten: list[str] = []
     sources = list(source_files(evidence, ref.suite, ref.split, [ref.arm]))
     for arm in evidence.arms(ref.suite, ref.split):
         other = ArmRef(ref.suite, ref.split, arm)
-        if is_compound(arm):
+        if is_system(arm):
             continue
         found = pair(evidence, ref, other)
-        theirs, cheaper = samples_of(evidence, other), _cost_per_task(evidence, other)
+        theirs, cheaper = samples_of(evidence, other), cost_per_task(evidence, other)
         if found.uplift is not None and found.uplift > 0 and _more(evidence, ref, other):
             count = "" if theirs is None else f", {theirs.count:g} sample{'s' * (theirs.count != 1)}"
             spent = "" if cheaper is None else f", {dollars(cheaper, 4)} a task"
             beaten.append(f"{arm} ({score_of(found)}{count}{spent})")
             sources.extend(source_files(evidence, ref.suite, ref.split, [arm]))
-    if not beaten or _control(evidence, ref, cost):
+    if not beaten or any(control.controls for control in controls_of(evidence, ref)):
         return None
     of_samples = "an unknown number of samples" if samples is None else f"{samples.count:g} samples ({samples.how})"
     spent = _panel_alone(evidence, ref) if cost is None else dollars(cost, 4)
     elsewhere, further = _dollars_elsewhere(evidence, ref)
     message = (
         f"{where(*ref)} spends {of_samples} plus judge and synthesizer a task ({spent}) and beats {'; '.join(beaten)}; "
-        f"no arm at equal dollars stands on these tasks{_self_elsewhere(evidence, ref)}{elsewhere}"
+        f"{_no_control(evidence, ref)}{_self_elsewhere(evidence, ref)}{elsewhere}"
     )
     return Finding(
         "unequal_compute", "error", message, files([*sources, *further, *(samples.sources if samples else ())]), UNEQUAL
@@ -153,7 +146,7 @@ def _panel_alone(evidence: Evidence, ref: ArmRef) -> str:
 def _more(evidence: Evidence, ref: ArmRef, other: ArmRef) -> bool:
     """Whether an arm had more than another: in dollars where both are known, else in output tokens, else in samples."""
     for ours, theirs in (
-        (_cost_per_task(evidence, ref), _cost_per_task(evidence, other)),
+        (cost_per_task(evidence, ref), cost_per_task(evidence, other)),
         (_tokens_per_task(evidence, ref), _tokens_per_task(evidence, other)),
     ):
         if ours is not None and theirs is not None:
@@ -168,23 +161,17 @@ def _tokens_per_task(evidence: Evidence, ref: ArmRef) -> float | None:
     return sum(known) / len(known) if known and len(known) == len(tokens) else None
 
 
-def _control(evidence: Evidence, ref: ArmRef, cost: int | None) -> bool:
-    """Whether one model's own samples stand beside the compound at no fewer dollars, on the same tasks.
-
-    Equal samples are not equal dollars: a control whose cost is not recorded controls nothing.
-    """
-    tasks = evidence.arm(*ref).keys()
-    planned = {plan.equal_dollar_arm for plan in evidence.of(ComparisonPlan) if (plan.suite, plan.split) == ref[:2]}
-    for arm in evidence.arms(ref.suite, ref.split):
-        if is_compound(arm) or (kind(arm) not in {"self", "member"} and arm not in planned):
-            continue
-        other = ArmRef(ref.suite, ref.split, arm)
-        theirs = _cost_per_task(evidence, other)
-        if cost is None or theirs is None or not tasks <= evidence.arm(*other).keys():
-            continue
-        if theirs >= cost * (1 - EQUAL_DOLLARS):
-            return True
-    return False
+def _no_control(evidence: Evidence, ref: ArmRef) -> str:
+    """That nothing controls the dollars of a compound, and why what looks like a control does not."""
+    told = [
+        f"{control.comparison.second.arm}, {why}"
+        for control in controls_of(evidence, ref)
+        # A member is in the panel to be beaten; only what was sampled for the money claims to be more.
+        if control.equal_dollars and kind(control.comparison.second.arm) != "member" and (why := control.shortcomings())
+    ]
+    if not told:
+        return "no arm at equal dollars stands on these tasks"
+    return f"no arm of the best single at equal dollars stands on these tasks (beside them {'; '.join(told)})"
 
 
 def _self_elsewhere(evidence: Evidence, ref: ArmRef) -> str:
@@ -194,7 +181,7 @@ def _self_elsewhere(evidence: Evidence, ref: ArmRef) -> str:
         arms = [arm for arm in evidence.arms(suite, split) if kind(arm) == "self" and suite == ref.suite]
         counts = sorted({arm.rpartition(":")[0] for arm in arms})
         if split != ref.split and counts:
-            known = all(_cost_per_task(evidence, ArmRef(suite, split, arm)) is not None for arm in arms)
+            known = all(cost_per_task(evidence, ArmRef(suite, split, arm)) is not None for arm in arms)
             found.append(f"{', '.join(counts)} on {where(suite, split)}{'' if known else ', dollars not recorded'}")
     return f" (elsewhere: {'; '.join(found)})" if found else ""
 

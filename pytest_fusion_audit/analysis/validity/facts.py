@@ -9,26 +9,15 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_fusion_audit.analysis.memo import per_evidence
+from pytest_fusion_audit.analysis.names import place
 from pytest_fusion_audit.evidence.container import Evidence, is_member
-from pytest_fusion_audit.evidence.records import Candidate, ComparisonPlan, Config, Phase
+from pytest_fusion_audit.evidence.records import Candidate, Config, Phase
 
-#: Splits in which things are tried, chosen or calibrated; an uplift measured there is never the headline.
-WORKING_SPLITS = frozenset({"dev", "val", "smoke", "baseline", "bank", "monitor", "caps", "manifest"})
 #: Names under which clients ask for an output cap.
 CAP_PARAMETERS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 _PHASE_FOLDER = re.compile(r"(?:^|/)phase-?(\d+)/")
-_FIRST_NUMBER = re.compile(r"\d+")
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
-_PHASE_WORDS = (
-    ("smoke", 1),
-    ("baseline", 3),
-    ("composition", 3),
-    ("ablation", 4),
-    ("climb", 5),
-    ("locked", 6),
-    ("served", 6),
-)
 
 
 def kind(arm: str) -> str:
@@ -40,14 +29,18 @@ def kind(arm: str) -> str:
     return arm.partition(":")[0].partition("@")[0]
 
 
-def is_compound(arm: str) -> bool:
-    """Whether the arm is the system under audit: a compound, or the same served through its gateway."""
+def is_system(arm: str) -> bool:
+    """Whether the arm is the system under audit: a compound, or the same served through its gateway.
+
+    >>> is_system("compound@trunc8000"), is_system("served"), is_system("self:gpt*6:rewrite")
+    (True, True, False)
+    """
     return kind(arm) in {"compound", "served"}
 
 
 def compounds(evidence: Evidence, suite: str, split: str) -> tuple[str, ...]:
     """Arms of the system under audit: compounds, the incumbent first; the served arm where no other is recorded."""
-    arms = [arm for arm in evidence.arms(suite, split) if is_compound(arm)]
+    arms = [arm for arm in evidence.arms(suite, split) if is_system(arm)]
     own = [arm for arm in arms if kind(arm) == "compound"] or arms
     return tuple(sorted(own, key=lambda arm: ("@" in arm, arm)))
 
@@ -55,36 +48,6 @@ def compounds(evidence: Evidence, suite: str, split: str) -> tuple[str, ...]:
 def member_arms(evidence: Evidence, suite: str, split: str) -> tuple[str, ...]:
     """Member arms of a split, in panel order."""
     return tuple(arm for arm in evidence.arms(suite, split) if is_member(arm))
-
-
-@per_evidence
-def planned_splits(evidence: Evidence) -> frozenset[tuple[str, str]]:
-    """Splits with a registration."""
-    return frozenset((plan.suite, plan.split) for plan in evidence.of(ComparisonPlan))
-
-
-def is_working(split: str) -> bool:
-    """Whether the split is one to work on, by its name or by the first word of it.
-
-    >>> is_working("dev"), is_working("baseline-8550"), is_working("locked")
-    (True, True, False)
-    """
-    return split.partition("-")[0] in WORKING_SPLITS
-
-
-def is_locked(evidence: Evidence, suite: str, split: str) -> bool:
-    """Whether the split is a locked one: named so, or registered."""
-    return split.startswith("locked") or (suite, split) in planned_splits(evidence)
-
-
-@per_evidence
-def headline_splits(evidence: Evidence) -> tuple[tuple[str, str], ...]:
-    """Splits in which a compound was evaluated and which nothing was tuned on by their name."""
-    return tuple(
-        (suite, split)
-        for suite, split in evidence.splits
-        if not is_working(split) and compounds(evidence, suite, split)
-    )
 
 
 def family(model: str) -> str:
@@ -123,9 +86,11 @@ def rows(value: Any) -> Sequence[Mapping[str, Any]]:
 
 def run_facts(evidence: Evidence, suite: str, split: str) -> tuple[Config, ...]:
     """What benchmark runs recorded of themselves, for one split: its own records, else those of the whole import."""
-    runs = [config for config in evidence.of(Config) if config.what == "run"]
-    own = [config for config in runs if config.suite in {suite, None} and config.split in {split, None}]
-    return tuple(own)
+    return tuple(
+        config
+        for config in evidence.of(Config)
+        if config.what == "run" and place(config.suite or suite, config.split or split) == place(suite, split)
+    )
 
 
 def split_name(arm: str) -> tuple[str, str | None]:
@@ -221,18 +186,6 @@ def phase_of_file(source: str) -> int | None:
     """
     found = _PHASE_FOLDER.findall(source)
     return int(found[-1]) if found else None
-
-
-def phase_number(phase: str) -> int | None:
-    """Number of a ledger's phase.
-
-    >>> phase_number("6a-shipped-path"), phase_number("climb"), phase_number("misc")
-    (6, 5, None)
-    """
-    digits = _FIRST_NUMBER.search(phase)
-    if digits:
-        return int(digits[0])
-    return next((number for word, number in _PHASE_WORDS if word in phase.lower()), None)
 
 
 def amount(phase: Phase) -> int | None:

@@ -57,6 +57,10 @@ def criteria(*ids: str) -> tuple[str, ...]:
     return tuple(sorted(set(ids), key=lambda name: tuple(int(part) for part in name.split("."))))
 
 
+#: A row that counts twice or a count over other tasks falsifies every rate and every pair.
+OF_ROWS = criteria("1.1", "1.2", "1.3", "1.4", "2.1", "2.2", "2.3", "2.5", "3.1", "3.2", "4.1", "5.1", "7.1")
+
+
 def listed(items: Iterable[str], most: int = MOST_LISTED) -> str:
     """At most ten items, sorted, and how many were left out.
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_fusion_audit.analysis.ledger import phase_number
 from pytest_fusion_audit.analysis.memo import per_evidence
 from pytest_fusion_audit.analysis.validity.facts import (
     amount,
     family,
     model_of,
-    phase_number,
     rows,
     setting,
 )

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_fusion_audit.analysis.arms import ArmRef
 from pytest_fusion_audit.analysis.memo import per_evidence
-from pytest_fusion_audit.analysis.validity.facts import compounds, headline_splits, member_arms, source_files, where
+from pytest_fusion_audit.analysis.validity.facts import compounds, member_arms, source_files, where
 from pytest_fusion_audit.analysis.validity.finding import Finding, criteria, files, points
 from pytest_fusion_audit.analysis.validity.pairs import pair
+from pytest_fusion_audit.analysis.validity.split_roles import headline_splits
 from pytest_fusion_audit.evidence.records import Claim, ComparisonPlan
 from pytest_fusion_audit.stats import paired_lower_bound, paired_test
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_fusion_audit.analysis.names import plain
+from pytest_fusion_audit.analysis.validity.duplicates import HASH_DIGITS, prompts_of
 from pytest_fusion_audit.analysis.validity.facts import (
     compounds,
-    is_locked,
     phase_of_file,
     source_files,
     where,
 )
 from pytest_fusion_audit.analysis.validity.finding import Finding, criteria, files, listed, of
+from pytest_fusion_audit.analysis.validity.split_roles import is_called_held_out, plans_of
 from pytest_fusion_audit.evidence.records import (
     ArmOutcome,
     Candidate,
@@ -54,10 +56,14 @@ class Reading:
 
 
 def split_reuse(evidence: Evidence) -> list[Finding]:
-    """Ids of locked splits that were read elsewhere, read again, or stand in another split under another name."""
+    """Ids of locked splits that were read elsewhere, read again, or stand in another split under another name.
+
+    Splits that are called held out by another word (final, test, holdout) are looked at like locked ones, and suites,
+    splits and ids are compared by their plain names: a trailing blank does not make another task of a task.
+    """
     findings = []
     for suite, split in evidence.all_splits:
-        if is_locked(evidence, suite, split) and _rows_read(evidence, suite, split):
+        if is_called_held_out(evidence, suite, split) and _rows_read(evidence, suite, split):
             findings.extend(_reuse(evidence, suite, split))
     return findings
 
@@ -71,7 +77,7 @@ def _reuse(evidence: Evidence, suite: str, split: str) -> list[Finding]:
     parts: list[str] = []
     sources: list[str] = []
     for other, reading in _readings(evidence, suite, split, locked).items():
-        parts.append(f"{of(len(reading.ids), len(locked))} in {where(suite, other)}: {reading.words()}")
+        parts.append(f"{of(len(reading.ids), len(locked))} in {where(*other)}: {reading.words()}")
         sources.extend(reading.by_file)
     again, more = _again(evidence, suite, split)
     twins, further = _near_duplicates(evidence, suite, split, locked)
@@ -99,21 +105,25 @@ def _own_files(evidence: Evidence, suite: str, split: str) -> tuple[str, ...]:
     )
 
 
-def _readings(evidence: Evidence, suite: str, split: str, locked: frozenset[str]) -> Mapping[str, Reading]:
+def _readings(evidence: Evidence, suite: str, split: str, locked: frozenset[str]) -> Mapping[tuple[str, str], Reading]:
     """Other splits of the suite in which an arm answered a locked id, or whose plan holds one."""
-    found: dict[str, Reading] = {}
-    per_file: dict[tuple[str, str], set[str]] = {}
+    own_names = {plain(task): task for task in locked}
+    found: dict[tuple[str, str], Reading] = {}
+    per_file: dict[tuple[tuple[str, str], str], set[str]] = {}
     rows: list[Candidate | Fused | ArmOutcome] = [
         *evidence.of(Candidate),
         *evidence.of(Fused),
         *evidence.of(ArmOutcome),
     ]
     for row in rows:
-        if row.suite == suite and row.split != split and row.task in locked:
-            per_file.setdefault((row.split, row.source), set()).add(row.task)
+        here = (row.suite, row.split)
+        if here != (suite, split) and plain(row.suite) == plain(suite) and (task := own_names.get(plain(row.task))):
+            per_file.setdefault((here, row.source), set()).add(task)
     for plan in evidence.of(Split):
-        if plan.suite == suite and plan.split != split and not is_locked(evidence, suite, plan.split):
-            per_file.setdefault((plan.split, plan.source), set()).update(locked.intersection(plan.ids or ()))
+        elsewhere = plain(plan.suite) == plain(suite) and plain(plan.split) != plain(split)
+        if elsewhere and not is_called_held_out(evidence, suite, plan.split):
+            planned = {own_names[name] for task in plan.ids or () if (name := plain(task)) in own_names}
+            per_file.setdefault(((plan.suite, plan.split), plan.source), set()).update(planned)
     for (other, source), ids in sorted(per_file.items()):
         if ids:
             found.setdefault(other, Reading()).add(source, ids)
@@ -130,7 +140,7 @@ def _again(evidence: Evidence, suite: str, split: str) -> tuple[list[str], list[
     """Further looks at the same split: registrations after the first, and a served check nobody registered."""
     parts: list[str] = []
     sources: list[str] = []
-    plans = [plan for plan in evidence.of(ComparisonPlan) if (plan.suite, plan.split) == (suite, split)]
+    plans = plans_of(evidence, suite, split)
     for plan in plans:
         if plan.look > 1:
             declared = f", reuse {plan.reuse}" if plan.reuse else ""
@@ -142,7 +152,7 @@ def _again(evidence: Evidence, suite: str, split: str) -> tuple[list[str], list[
         sources.extend(plan.source for plan in plans)
     hashes = {plan.ids_sha256 for plan in plans if plan.ids_sha256}
     for other in evidence.of(ComparisonPlan):
-        if other.ids_sha256 in hashes and (other.suite, other.split) != (suite, split):
+        if other.ids_sha256 in hashes and other not in plans:
             parts.append(f"the same ids are registered as {where(other.suite, other.split)}")
             sources.append(other.source)
     registered = {arm for plan in plans for arm in plan.arms}
@@ -162,36 +172,31 @@ def _again(evidence: Evidence, suite: str, split: str) -> tuple[list[str], list[
 
 def _near_duplicates(evidence: Evidence, suite: str, split: str, locked: frozenset[str]) -> tuple[list[str], list[str]]:
     """Tasks of other splits with the prompt of a locked task under another id."""
-    own_facts = {name: evidence.task_facts(suite, split, name) for name in sorted(locked)}
-    prompts = {
-        _short(task.prompt_sha256): name
-        for name, task in own_facts.items()
-        if task is not None and task.prompt_sha256 is not None
-    }
+    prompts = {digest: name for name, digest in prompts_of(evidence, suite, split, locked).items()}
     twins: dict[str, str] = {}
     sources: list[str] = []
     for other_suite, other_split in evidence.all_splits:
         if (other_suite, other_split) == (suite, split):
             continue
         for name, task in evidence.tasks(other_suite, other_split).items():
-            own = prompts.get(_short(task.prompt_sha256)) if task.prompt_sha256 else None
-            if own is not None and (own != name or other_suite != suite):
+            own = prompts.get(task.prompt_sha256.lower()[:HASH_DIGITS]) if task.prompt_sha256 else None
+            if own is not None and (plain(own) != plain(name) or plain(other_suite) != plain(suite)):
                 twins[own] = f"{own} as {where(other_suite, other_split, name)}"
                 sources.append(task.source)
     parts = [f"{len(twins)} prompts of locked tasks under other names: {listed(twins.values())}"] if twins else []
     return parts, sources
 
 
-def _short(digest: str | None) -> str:
-    # Sources record 16 to 64 hex digits of one hash; 16 are enough to tell prompts apart.
-    return (digest or "").lower()[:16]
+def _names(run: Config, suite: str) -> bool:
+    named = run.facts.get("suite")
+    return isinstance(named, str) and plain(named) == plain(suite)
 
 
 def _crashed(evidence: Evidence, suite: str) -> tuple[list[str], list[str]]:
     """Runs of the suite in a history ledger that scored nothing: what they read before they crashed is not recorded."""
     crashed: dict[str, str] = {}
     for run in evidence.of(Config):
-        if run.what == "history" and run.facts.get("suite") == suite and run.facts.get("resolved_tasks") == 0:
+        if run.what == "history" and _names(run, suite) and run.facts.get("resolved_tasks") == 0:
             crashed.setdefault(str(run.facts.get("recorded_at")), run.source)
     if not crashed:
         return [], []

@@ -1,4 +1,4 @@
-"""duplicate_ids, totals_disagree, unequal_denominators, verdict_unstable: whether rows and counts are what they say."""
+"""totals_disagree, unequal_denominators, verdict_unstable: whether rows and counts are what they say."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_fusion_audit.analysis.arms import ArmRef, arm_summary, seeds_of
-from pytest_fusion_audit.analysis.validity.facts import compounds, kind, where
-from pytest_fusion_audit.analysis.validity.finding import Finding, Severity, criteria, files, listed
+from pytest_fusion_audit.analysis.matrix import panel_of
+from pytest_fusion_audit.analysis.validity.facts import compounds, kind, source_files, where
+from pytest_fusion_audit.analysis.validity.finding import OF_ROWS, Finding, Severity, criteria, files, listed
+from pytest_fusion_audit.analysis.validity.listed_members import missing_members
 from pytest_fusion_audit.analysis.validity.pairs import pair
+from pytest_fusion_audit.analysis.validity.split_roles import headline_splits
+from pytest_fusion_audit.analysis.validity.turn_costs import costs_below_parts
 from pytest_fusion_audit.evidence.container import Evidence, is_member, member_arm
 from pytest_fusion_audit.evidence.records import (
     UNSCORED_OUTCOMES,
@@ -17,15 +21,12 @@ from pytest_fusion_audit.evidence.records import (
     Fused,
     ImportedFile,
     Note,
-    Split,
     Verdict,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: A row that counts twice or a count over other tasks falsifies every rate and every pair.
-OF_ROWS = criteria("1.1", "1.2", "1.3", "1.4", "2.1", "2.2", "2.3", "2.5", "3.1", "3.2", "4.1", "5.1", "7.1")
 OF_VERDICTS = criteria("1.1", "1.2", "1.3", "1.4", "2.5")
 #: Two figures over the same rows agree to this; published rates are often rounded to three or four places.
 SAME_RATE = 5e-4
@@ -38,6 +39,7 @@ LIFTED: Mapping[str, tuple[Severity, tuple[str, ...]]] = {
     "no_verdict": ("warning", OF_ROWS),
     "empty_bank": ("warning", ()),
     "unknown_status": ("warning", ()),
+    "unknown_finish": ("warning", ()),
     "unknown_fields": ("warning", ()),
     "unrecognised": ("warning", ()),
 }
@@ -70,22 +72,8 @@ def _named(note: Note) -> str:
     return f" ({listed(new)})" if new else ""
 
 
-def duplicate_ids(evidence: Evidence) -> list[Finding]:
-    """Splits whose list of ids names a task twice: a denominator that counts it twice."""
-    findings = []
-    for split in evidence.of(Split):
-        twice = [task for task, count in Counter(split.ids or ()).items() if count > 1]
-        if twice:
-            message = (
-                f"{where(split.suite, split.split)}: {len(twice)} of {len(set(split.ids or ()))} ids are listed more "
-                f"than once in {split.source or 'its record'}: {listed(twice)}"
-            )
-            findings.append(Finding("duplicate_ids", "error", message, files([split.source]), OF_ROWS))
-    return findings
-
-
 def totals_disagree(evidence: Evidence) -> list[Finding]:
-    """Rates and counts that a file states about an arm whose rows are here and say otherwise."""
+    """Rates and counts that a file states and its rows do not give, and turns that state less than their parts cost."""
     told: dict[str, list[str]] = {}
     said = {file.source for file in evidence.of(ImportedFile) if any(n.code == "totals_disagree" for n in file.notes)}
     for claim in evidence.of(Claim):
@@ -107,14 +95,15 @@ def totals_disagree(evidence: Evidence) -> list[Finding]:
                 f"{where(claim.suite, claim.split, claim.arm)} states {claim.quantity} {claim.value:.6g}, its "
                 f"{summary.n} rows give {ours:.6g}"
             )
-    return [
+    stated = [
         Finding("totals_disagree", "error", f"{source}: {'; '.join(sorted(texts))}", files([source]), OF_ROWS)
         for source, texts in sorted(told.items())
     ]
+    return [*stated, *costs_below_parts(evidence)]
 
 
 def unequal_denominators(evidence: Evidence) -> list[Finding]:
-    """Arms of one split whose rates are over different tasks.
+    """Arms of one split whose rates are over different tasks, and listed members whose rate is over none.
 
     Tasks that one side could not answer (provider error, context length, cap) are known and left out on both sides:
     that makes a run incomplete and no denominator unequal. A missing row or verdict is another matter: nobody knows
@@ -145,6 +134,24 @@ def unequal_denominators(evidence: Evidence) -> list[Finding]:
         if told:
             message = f"{where(suite, split)}: rates over different tasks; {'; '.join(told.values())}"
             findings.append(Finding("unequal_denominators", "error", message, files(sources), OF_ROWS))
+    return [*findings, *_members_missing(evidence)]
+
+
+def _members_missing(evidence: Evidence) -> list[Finding]:
+    """Headline splits on which a member of the panel has no row at all: "over every member" is then over fewer."""
+    findings = []
+    for suite, split in headline_splits(evidence):
+        missing = missing_members(evidence, suite, split)
+        if missing:
+            shown = [member_arm(name) for name in panel_of(evidence, suite, split)]
+            told = [f"{member_arm(name)} (listed in {listed(files(sources))})" for name, sources in missing.items()]
+            message = (
+                f"{where(suite, split)}: {len(missing)} of the panel's members without a row: {listed(told)}; what "
+                f"stands here is over {listed(shown)} only, not over every member"
+            )
+            rows = source_files(evidence, suite, split, shown)
+            sources = files([*rows, *(source for sources in missing.values() for source in sources)])
+            findings.append(Finding("unequal_denominators", "error", message, sources, OF_ROWS))
     return findings
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_fusion_audit.analysis.ledger import phase_number
+from pytest_fusion_audit.analysis.names import place, plain
 from pytest_fusion_audit.analysis.validity.facts import (
     compounds,
-    headline_splits,
-    is_locked,
     panel_members,
-    phase_number,
-    planned_splits,
     setting,
     source_files,
     split_name,
     where,
 )
 from pytest_fusion_audit.analysis.validity.finding import Finding, criteria, files, listed, of
+from pytest_fusion_audit.analysis.validity.split_roles import (
+    headline_splits,
+    is_called_held_out,
+    named_locked,
+    plans_of,
+)
 from pytest_fusion_audit.evidence.container import Evidence, is_member
 from pytest_fusion_audit.evidence.records import (
     ComparisonPlan,
@@ -37,19 +41,20 @@ def suite_undeclared(evidence: Evidence) -> list[Finding]:
 def _opened_not_shown(evidence: Evidence) -> list[Finding]:
     if not evidence.splits:
         return []  # a ledger by itself shows no suite at all
-    shown = {suite for suite, _ in evidence.splits}
-    shown_locked = {suite for suite, _ in headline_splits(evidence)}
+    places = {place(*split) for split in evidence.splits}
+    shown = {suite for suite, _ in places}
+    shown_locked = {plain(suite) for suite, _ in headline_splits(evidence)}
     suites = _known_suites(evidence)
     opened: dict[str, list[tuple[str, str]]] = {}
     for plan in evidence.of(ComparisonPlan):
-        if not evidence.arms(plan.suite, plan.split):
+        if place(plan.suite, plan.split) not in places:
             opened.setdefault(plan.suite, []).append((f"registered for {where(plan.suite, plan.split)}", plan.source))
     for split in evidence.of(Split):
-        if split.split.startswith("locked") and not evidence.arms(split.suite, split.split):
+        if named_locked(split.split) and place(split.suite, split.split) not in places:
             opened.setdefault(split.suite, []).append((f"{where(split.suite, split.split)} is planned", split.source))
     for run in evidence.of(Config):
         suite = run.facts.get("suite") if run.what == "history" else None
-        if isinstance(suite, str) and suite in suites - shown and run.facts.get("resolved_tasks"):
+        if isinstance(suite, str) and plain(suite) in suites - shown and run.facts.get("resolved_tasks"):
             opened.setdefault(suite, []).append((f"{run.facts['resolved_tasks']} tasks in a history", run.source))
     for line in evidence.of(Phase):
         named = _suite_in(line.suite, suites)
@@ -73,12 +78,12 @@ _BENCHMARKS = ("livecodebench", "polyglot", "swebench", "swe-bench", "humaneval"
 
 def _known_suites(evidence: Evidence) -> frozenset[str]:
     facts = {config.suite for config in evidence.of(Config) if config.what == "suite" and config.suite}
-    return frozenset(facts) | frozenset(_BENCHMARKS)
+    return frozenset(map(plain, facts)) | frozenset(_BENCHMARKS)
 
 
 def _suite_in(text: str | None, suites: frozenset[str]) -> str | None:
     """The suite that a ledger's free text names; the longest name wins."""
-    words = (text or "").lower()
+    words = plain(text or "")
     return max((suite for suite in sorted(suites) if suite in words), key=len, default=None)
 
 
@@ -89,13 +94,13 @@ def _not_registered(evidence: Evidence) -> list[Finding]:
     named = {str(name) for name in suites.values() if name} if isinstance(suites, Mapping) else set()
     findings = []
     for suite, split in headline_splits(evidence):
-        if not is_locked(evidence, suite, split):
+        if not is_called_held_out(evidence, suite, split):
             continue
         arms = compounds(evidence, suite, split)
         sources = source_files(evidence, suite, split, arms)
-        if plans and (suite, split) not in planned_splits(evidence):
+        if plans and not plans_of(evidence, suite, split):
             reason = "no registration names it"
-        elif named and suite not in named:
+        elif named and plain(suite) not in map(plain, named):
             reason = f"the settings name {listed(named)} only"
         else:
             reason, sources = _registered_late(evidence, suite, split)
@@ -107,9 +112,10 @@ def _not_registered(evidence: Evidence) -> list[Finding]:
 
 def _registered_late(evidence: Evidence, suite: str, split: str) -> tuple[str, tuple[str, ...]]:
     """The reason when every registration of a split is younger than its rows; an empty reason otherwise."""
-    plans = [plan for plan in evidence.of(ComparisonPlan) if (plan.suite, plan.split) == (suite, split)]
+    plans = plans_of(evidence, suite, split)
     registered = [plan.registered_utc for plan in plans if plan.registered_utc is not None]
-    runs = [run for run in evidence.of(Config) if (run.what, run.suite, run.split) == ("run", suite, split)]
+    here = place(suite, split)
+    runs = [run for run in evidence.of(Config) if run.what == "run" and place(run.suite or "", run.split or "") == here]
     made = [str(run.facts["generated_at"]) for run in runs if run.facts.get("generated_at")]
     if not registered or not made or min(registered) <= max(made):
         return "", ()

@@ -6,21 +6,21 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_fusion_audit.analysis.arms import ArmRef
+from pytest_fusion_audit.analysis.ledger import phase_number
 from pytest_fusion_audit.analysis.validity.facts import (
     CAP_PARAMETERS,
     amount,
     cap_of,
     compounds,
-    headline_splits,
     member_arms,
     panel_members,
-    phase_number,
     same_model,
     source_files,
     split_name,
 )
 from pytest_fusion_audit.analysis.validity.finding import Finding, Severity, criteria, dollars, files, listed, of, spans
 from pytest_fusion_audit.analysis.validity.pairs import pair, with_p
+from pytest_fusion_audit.analysis.validity.split_roles import headline_splits
 from pytest_fusion_audit.evidence.container import Evidence, is_member
 from pytest_fusion_audit.evidence.records import Candidate, Change, ComparisonPlan, Phase
 

@@ -25,7 +25,14 @@ from pytest_fusion_audit.evidence.importers.base import (
     Source,
     refusal,
 )
-from pytest_fusion_audit.evidence.importers.outcomes import VERDICTS, known_status, outcome_of, verdict_of
+from pytest_fusion_audit.evidence.importers.judged import contradictions, surely_contradict
+from pytest_fusion_audit.evidence.importers.outcomes import (
+    VERDICTS,
+    known_status,
+    outcome_of,
+    unknown_finish,
+    verdict_of,
+)
 from pytest_fusion_audit.evidence.importers.rows import Repeats, Row, no_verdict, unknown_fields
 from pytest_fusion_audit.evidence.records import ANSWERLESS_OUTCOMES, UNSCORED_OUTCOMES, Candidate, Note, Task
 
@@ -104,7 +111,10 @@ class Bank:
         facts.panel.update(dict.fromkeys(member for _, member, _ in bank.candidates))
         candidates = _candidates(bank, facts)
         undecided = sum(_undecided(candidate) for candidate in candidates)
-        notes += [*_strange_words(bank), *no_verdict(undecided, "candidates")]
+        torn = [task for (task, _, _), row in bank.candidates.items() if _contradicts(row)]
+        notes += [*_strange_words(bank), *contradictions(list(dict.fromkeys(torn)))]
+        notes += unknown_finish(candidate.finish_reason for candidate in candidates)
+        notes += no_verdict(undecided, "candidates")
         records: list[Record] = [_task(row, task, facts) for task, row in bank.tasks.items()]
         records += _in_panel_order(candidates, list(facts.panel))
         silent = [what for what, names in _TELLS.items() if not bank.fields.intersection(names)]
@@ -196,6 +206,11 @@ def _candidates(bank: _Bank, facts: BankFacts) -> list[Candidate]:
     return [_candidate(row, key, facts, spoiled=key[0] in bank.repeats.spoiled) for key, row in bank.candidates.items()]
 
 
+def _contradicts(row: Row) -> bool:
+    """Whether a row says passed at a score of 0, or failed at a full one. A bank has one bar for all its candidates."""
+    return surely_contradict(row.flag("passed"), row.number("score"))
+
+
 def _candidate(row: Row, key: tuple[str, str, int], facts: BankFacts, *, spoiled: bool) -> Candidate:
     task, member, sample = key
     content = row.data.get("content")
@@ -231,7 +246,7 @@ def _candidate(row: Row, key: tuple[str, str, int], facts: BankFacts, *, spoiled
         latency_s=row.number("latency_s", 0),
         answer_chars=chars,
         answer_sha256=content.sha256 if content is not None else None,
-        verdict="ungradeable" if spoiled else verdict,
+        verdict="ungradeable" if spoiled or _contradicts(row) else verdict,
         score=row.number("score"),
         source=row.source.name,
     )

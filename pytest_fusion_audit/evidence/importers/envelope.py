@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pytest_fusion_audit.evidence.importers import turns
 from pytest_fusion_audit.evidence.importers.base import Context, Peek, Reading, Source
+from pytest_fusion_audit.evidence.importers.judged import contradictions
 from pytest_fusion_audit.evidence.importers.rows import (
-    Repeats,
     Row,
     Totals,
     no_verdict,
@@ -124,7 +124,10 @@ def _read_run(source: Source, context: Context, number: int, run: Row, so_far: _
         so_far.missing.add("the judge's pick")
     if not any(turn.stage_cost_micro_usd for turn in fused):
         so_far.missing.add("cost and latency per stage")
-    so_far.notes += [*repeats.notes(), *_totals(run, rows, fused, repeats), *_verdicts(run, fused, candidates)]
+    torn = [task for task, row in rows if turns.contradicts_itself(row)]
+    so_far.notes += [*repeats.notes(), *contradictions(torn)]
+    so_far.notes += _totals(run, rows, fused, countable=not (repeats.spoiled or torn))
+    so_far.notes += _verdicts(run, fused, candidates)
     if not rows:
         reason = run.text("unavailable_reason") or run.text("availability") or "no reason given"
         so_far.notes.append(Note(code="empty_run", message=f"line {number}: a run of 0 tasks ({reason})"))
@@ -207,8 +210,8 @@ def _planned(run: Row, rows: list[tuple[str, Row]], place: turns.Place) -> Split
     )
 
 
-def _totals(run: Row, rows: list[tuple[str, Row]], fused: list[Fused], repeats: Repeats) -> list[Note]:
-    if repeats.spoiled:
+def _totals(run: Row, rows: list[tuple[str, Row]], fused: list[Fused], *, countable: bool) -> list[Note]:
+    if not countable:
         return []  # which of the rows the totals counted cannot be told
     words = Counter(turns.outcome_word(row) for _, row in rows)
     passed = sum(turn.verdict == "passed" for turn in fused)

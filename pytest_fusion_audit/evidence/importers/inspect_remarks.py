@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_fusion_audit.evidence.importers.claims import Claims
 from pytest_fusion_audit.evidence.importers.inspect_sample import FIELDS
+from pytest_fusion_audit.evidence.importers.outcomes import unknown_finish
 from pytest_fusion_audit.evidence.importers.rows import Totals, no_verdict, unknown_fields
 from pytest_fusion_audit.evidence.records import Note
 
@@ -106,6 +107,7 @@ def notes_of(read: GradedLog) -> list[Note]:
         notes.append(Note(code="score_scale", message=text))
     unscored = [s for s in samples if s.error is None and read.answer(s).verdict not in {"passed", "failed"}]
     notes += no_verdict(len(unscored), "samples")
+    notes += unknown_finish(s.finish_reason for s in samples if s.finish_reason != "unknown")  # inspect's word for none
     fields = log.header.others(_TOP) + [f"samples[].{name}" for row in log.samples for name in row.others(FIELDS)]
     return [*notes, *unknown_fields(fields)]
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from pytest_fusion_audit.evidence.importers import turns
 from pytest_fusion_audit.evidence.importers.base import Context, Peek, Reading, Source, refusal
+from pytest_fusion_audit.evidence.importers.judged import contradictions
 from pytest_fusion_audit.evidence.importers.rows import Row, no_verdict, unique_items, unknown_fields
 from pytest_fusion_audit.evidence.importers.text import load_json
 
 if TYPE_CHECKING:
-    from pytest_fusion_audit.evidence.records import Record
+    from pytest_fusion_audit.evidence.records import Fused, Record
 
 
 class LockedRows:
@@ -36,7 +37,7 @@ class LockedRows:
         naming = context.naming(source)
         suite = context.suite_name(source, [task for task, _ in rows])
         place = turns.Place(suite, naming.split or "locked")
-        fused: list[Record] = []
+        fused: list[Fused] = []
         candidates: list[Record] = []
         unread: set[str] = set()
         for task, row in rows:
@@ -47,10 +48,11 @@ class LockedRows:
             spoiled = task in repeats.spoiled
             fused.append(turns.fused_turn(row, task, place, spoiled=spoiled))
             candidates += turns.primary_candidates(row, task, place, spoiled=spoiled)
-        undecided = sum(row.flag("passed") is None and turns.outcome_word(row) == "scored" for _, row in rows)
+        undecided = sum(turn.verdict is None and turn.outcome is None and turn.reason is None for turn in fused)
         unscored = sum(getattr(candidate, "verdict", None) is None for candidate in candidates)
         notes = [
             *repeats.notes(),
+            *contradictions([task for task, row in rows if turns.contradicts_itself(row)]),
             *no_verdict(undecided, "turns"),
             *no_verdict(unscored, "candidates"),
             *unknown_fields(unread),

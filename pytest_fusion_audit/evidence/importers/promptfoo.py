@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_fusion_audit.evidence.importers.answers import Answer, arm_named, member_arm_of, record_of
 from pytest_fusion_audit.evidence.importers.base import Context, Peek, Reading, Source, refusal
 from pytest_fusion_audit.evidence.importers.claims import Claims
+from pytest_fusion_audit.evidence.importers.outcomes import unknown_finish
 from pytest_fusion_audit.evidence.importers.promptfoo_cases import Cases, Counts, answer_of, cases_of, is_error
 from pytest_fusion_audit.evidence.importers.promptfoo_file import Arm, ResultsFile, read_file
 from pytest_fusion_audit.evidence.importers.rows import Totals, no_verdict, unknown_fields
@@ -257,6 +258,7 @@ def _notes(read: _Read) -> list[Note]:
     unread = {*file.unread, *(f"results[].{name}" for row in file.rows for name in row.others(_ROW))}
     unscored = sum(a.verdict not in {"passed", "failed"} for held in read.answers.values() for a in held)
     notes += no_verdict(unscored - len(counts.errors), "answers")
+    notes += unknown_finish(counts.finish_unknown.elements())
     return [*notes, *unknown_fields(unread)]
 
 

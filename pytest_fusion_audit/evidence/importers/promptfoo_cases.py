@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from pytest_fusion_audit.evidence.finish_words import known_finish
 from pytest_fusion_audit.evidence.importers.answers import Answer, content_sha256
 from pytest_fusion_audit.evidence.importers.bank_stream import Digest
 from pytest_fusion_audit.evidence.importers.base import printable
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 #: Words of ``failureReason``.
 _ASSERT, _ERROR = 1, 2
-_FINISH: Final = {
-    "stop", "eos", "end_turn", "stop_sequence", "length", "max_tokens", "max_output_tokens", "content_filter",
-    "refusal", "safety", "tool_calls", "tool_use", "function_call",
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -239,7 +236,7 @@ def _digest(response: Row | None) -> Digest | None:
 def _outcome(finish: str | None, response: Row | None, digest: Digest | None, counts: Counts) -> Outcome | None:
     if response is not None and response.flag("isRefusal"):
         return "refused"
-    if finish is not None and finish.lower() not in _FINISH:
+    if finish is not None and not known_finish(finish):
         counts.finish_unknown[printable(finish)] += 1
         return None
     return outcome_of(None, finish, blank=digest.blank if digest is not None else None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_fusion_audit.evidence.importers.ablations import POLICIES
+from pytest_fusion_audit.evidence.importers.judged import CONTRADICTED, contradict, passes
 from pytest_fusion_audit.evidence.importers.rows import checked_id
 from pytest_fusion_audit.evidence.records import Candidate, Fused
 
@@ -81,8 +82,16 @@ def outcome_word(row: Row) -> str:
     return word
 
 
+def contradicts_itself(row: Row) -> bool:
+    """Whether a scored row says passed at a score that does not pass, or the reverse."""
+    return outcome_word(row) == "scored" and contradict(row.flag("passed"), row.number("score"))
+
+
 def fused_turn(row: Row, task: str, place: Place, *, spoiled: bool) -> Fused:
-    """The compound's side of a row. ``spoiled`` rows stood twice with different values: no verdict of theirs counts."""
+    """The compound's side of a row, judged by the bar of the members: a score of 1 passes.
+
+    ``spoiled`` rows stood twice with different values; no verdict of theirs counts, nor one that its score contradicts.
+    """
     word = outcome_word(row)
     outcome: Outcome | None = None
     if word in {"model_failed", "infra_error"}:
@@ -90,9 +99,9 @@ def fused_turn(row: Row, task: str, place: Place, *, spoiled: bool) -> Fused:
         outcome = "context_length" if _CONTEXT_LENGTH.search(reason) else "provider_error"
     elif word == "pipeline_error":
         outcome = "pipeline_error"
+    score = row.number("score") if word == "scored" else None
     passed = row.flag("passed") if word == "scored" else None
     verdict: Verdict | None = None if passed is None else "passed" if passed else "failed"
-    score = row.number("score")
     cost = row.money("cost_usd")
     stage_cost, stage_latency = _stages(row)
     if place.panel_cost_only and cost is not None:
@@ -116,8 +125,8 @@ def fused_turn(row: Row, task: str, place: Place, *, spoiled: bool) -> Fused:
         stage_cost_micro_usd=stage_cost,
         stage_latency_s=stage_latency,
         outcome=outcome,
-        verdict="ungradeable" if spoiled else verdict,
-        score=score if word == "scored" else None,
+        verdict="ungradeable" if spoiled or contradict(passed, score) else verdict,
+        score=score,
         cost_micro_usd=None if place.panel_cost_only else cost,
         latency_s=row.number("latency_s", 0),
         reason=_reason(row, word, spoiled=spoiled),
@@ -128,6 +137,8 @@ def fused_turn(row: Row, task: str, place: Place, *, spoiled: bool) -> Fused:
 def _reason(row: Row, word: str, *, spoiled: bool) -> str | None:
     if spoiled:
         return "duplicate_ids"
+    if contradicts_itself(row):
+        return CONTRADICTED
     if word == "excluded":  # no outcome of ours says this
         return word
     text = row.text("error_reason")
@@ -154,7 +165,7 @@ def _stages(row: Row) -> tuple[dict[str, int | None], dict[str, float | None]]:
 def primary_candidates(row: Row, task: str, place: Place, *, spoiled: bool) -> list[Candidate]:
     """The members' side of a row: one primary sample each, in the order of ``candidate_scores``.
 
-    A member passes when its score is at least 1; a score of null is a candidate without verdict.
+    A member passes by the bar of the compound, at a score of 1; a score of null is a candidate without verdict.
     """
     scores = row.child("candidate_scores")
     if scores is None:
@@ -163,7 +174,7 @@ def primary_candidates(row: Row, task: str, place: Place, *, spoiled: bool) -> l
     for member in scores.data:
         checked_id(row.source, member, f"{row.where}, field candidate_scores")
         score = scores.number(member)
-        verdict: Verdict | None = None if score is None else "passed" if score >= 1 else "failed"
+        verdict: Verdict | None = None if score is None else "passed" if passes(score) else "failed"
         found.append(
             Candidate(
                 task=task,

@@ -12,6 +12,7 @@ from pytest_fusion_audit.analysis.validity.pairs import with_p
 from pytest_fusion_audit.rubric.capping import Figure, capped, not_run
 from pytest_fusion_audit.rubric.criteria.lacking import needs
 from pytest_fusion_audit.rubric.criteria.never_worse import never_worse
+from pytest_fusion_audit.rubric.equal_dollars import beside_control
 from pytest_fusion_audit.rubric.evaluations import (
     Evaluation,
     evaluation_files,
@@ -44,14 +45,15 @@ def uplift_on_primary(criterion: Criterion, evidence: Evidence) -> Score:
     """Exact McNemar against every member on the locked rows of the primary suite.
 
     The largest p decides, the smallest uplift is the headline. Where none is registered as primary it is the suite with
-    the most paired tasks.
+    the most paired tasks. A control at equal dollars that is not shown to be worse than the compound is named.
     """
     primary = next(iter(paired(evidence)), None)
     if primary is None:
         return not_run(criterion, evidence, no_pairs(evidence))
     caps, notes = _suite_caps(evidence, primary)
     served_caps, served = _served_path(evidence, primary)
-    measured = panel_figures(primary)
+    beside, compared = beside_control(evidence, primary)
+    measured = panel_figures(primary) | beside
     if served is not None:
         measured["served_path"] = figures(served)
     return capped(
@@ -71,23 +73,24 @@ def uplift_on_primary(criterion: Criterion, evidence: Evidence) -> Score:
             shown=bool(primary.panel.shown),
             caps=caps + served_caps,
             shortfalls=_unbeaten(primary),
-            notes=(_which_primary(evidence, primary), *notes),
+            notes=(_which_primary(evidence, primary), *compared, *notes),
         ),
     )
 
 
 def uplift_on_second_family(criterion: Criterion, evidence: Evidence) -> Score:
-    """Locked rows of a second suite of another family: the same test against every member."""
+    """Locked rows of a second suite of another family: the same test against every member, the control beside it."""
     second = replication(evidence)
     if second is None:
         return not_run(criterion, evidence, _no_second(evidence))
     caps, notes = _family_caps(evidence, second)
+    beside, compared = beside_control(evidence, second)
     return capped(
         criterion,
         evidence,
         Figure(
             met=True,
-            measured=panel_figures(second),
+            measured=panel_figures(second) | beside,
             sources=locked_source(second),
             lacking={"locked": f"{second.place} is not known to be locked"},
             evidence=evaluation_files(evidence, second),
@@ -98,25 +101,26 @@ def uplift_on_second_family(criterion: Criterion, evidence: Evidence) -> Score:
             shown=bool(second.panel.shown),
             caps=caps,
             shortfalls=_unbeaten(second),
-            notes=notes,
+            notes=(*compared, *notes),
         ),
     )
 
 
 def size_of_uplift(criterion: Criterion, evidence: Evidence) -> Score:
-    """The larger significant uplift of 1.1's and 1.2's suites, in points over the best single."""
+    """The larger significant uplift of 1.1's and 1.2's suites, in points over the best single, control beside it."""
     first, second = next(iter(paired(evidence)), None), replication(evidence)
     found = [evaluation for evaluation in (first, second) if evaluation is not None]
     if not found:
         return not_run(criterion, evidence, no_pairs(evidence))
     best = max(found, key=lambda e: (bool(e.panel.shown), e.panel.uplift or 0.0))
+    beside, compared = beside_control(evidence, best)
     large = (best.panel.uplift or 0.0) >= LARGE
     return capped(
         criterion,
         evidence,
         Figure(
             met=large,
-            measured=panel_figures(best),
+            measured=panel_figures(best) | beside,
             sources=locked_source(best),
             lacking={"locked": f"{best.place} is not known to be locked"},
             evidence=evaluation_files(evidence, best),
@@ -126,6 +130,7 @@ def size_of_uplift(criterion: Criterion, evidence: Evidence) -> Score:
             p=best.panel.p,
             shown=bool(best.panel.shown),
             shortfalls=() if large else (f"uplift {100 * (best.panel.uplift or 0.0):+.1f} points, +3 needed",),
+            notes=compared,
         ),
     )
 

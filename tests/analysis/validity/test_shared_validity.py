@@ -93,6 +93,9 @@ def test_the_same_tasks_in_the_locked_split(audit: Evidence) -> None:
     bound = sum(row["passed"] - (gpt[task] or task in empty) for task, row in rows.items()) / len(rows)
     finding = the(audit, "truncated_answers", "livecodebench/locked: member:gpt")
     assert "joined by task id with livecodebench/baseline/member:gpt" in finding.message
+    again = sum(gpt[task] for task in empty & gpt.keys())
+    assert f"not this one: of the {len(empty)} tasks cut there, {again} passed in" in finding.message
+    assert (len(empty), again) == (38, 3)
     assert f"on intact pairs {won} won, {lost} lost of {len(rows) - len(empty)}" in finding.message
     assert f"had every cut answer passed {100 * bound:+.1f} points: uplift not identified" in finding.message
     assert bound <= 0

@@ -182,6 +182,11 @@ def test_the_same_member_on_the_same_tasks_tells_what_locked_rows_do_not() -> No
     message = joined[0].message
     assert f"joined by task id with {SUITE}/baseline/member:gpt" in message
     assert "50 of 200 (25.0 %) answers were cut, finish reasons not recorded there" in message
+    # All of these 50 passed on the locked draw: another draw was cut, and the finding says so.
+    assert (
+        f"(that is the draw of {SUITE}/baseline, not this one: of the 50 tasks cut there, 50 passed in {SUITE}/locked)"
+        in (message)
+    )
     assert "compound against it 32 won, 4 lost of 240" in message
     # The 50 cut tasks are the first of the 120 that gpt passes here: 4 losses go with them, the wins stay.
     assert "on intact pairs 32 won, 0 lost of 150" in message
@@ -234,6 +239,7 @@ def test_the_same_model_at_a_larger_cap_stands_beside_the_compound(cap_known_fro
     message = locked[0].message
     # the same model at the same cap tells which answers were cut ...
     assert f"joined by task id with {SUITE}/caps/member:gpt55@4096, openai/gpt-5.5, 30 of 100 (30.0 %)" in message
+    assert f"of the 30 tasks cut there, 0 passed in {SUITE}/locked" in message
     # ... and at a larger one what they could have been: 100..151 against 100..179
     assert f"({SUITE}/caps/member:gpt55@16384, openai/gpt-5.5, 16384 tokens, not 4096, 0 of 100 cut)" in message
     assert "compound 0 won, 28 lost of 100 shared tasks (-28.0 points), exact p 7.5e-09" in message
@@ -275,3 +281,16 @@ def test_a_refusal_and_a_provider_error_are_not_cut_answers() -> None:
 def test_a_turn_of_a_compound_without_outcome_is_unknown() -> None:
     records = [fused(task, outcome=None) for task in IDS]
     assert truncated_answers(evidence(records)) == []
+
+
+@pytest.mark.parametrize("word", ["because", "pause_turn", None])
+def test_an_empty_answer_that_ended_for_a_reason_of_unknown_meaning_is_one_of_unknown_cause(word: str | None) -> None:
+    records = changed(
+        clean(),
+        lambda r: (
+            replace(r, outcome="empty", finish_reason=word, verdict="failed")
+            if isinstance(r, Candidate) and (r.task, r.member) == (IDS[200], "opus")
+            else r
+        ),
+    )
+    assert "finish reasons not recorded" in the(evidence(records), "truncated_answers").message

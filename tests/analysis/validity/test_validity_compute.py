@@ -55,7 +55,7 @@ def test_a_compound_that_beats_nobody_claims_nothing() -> None:
 
 
 def test_a_compound_as_cheap_as_the_member_has_no_head_start() -> None:
-    records = changed(_without_control(clean()), only(Fused, cost_micro_usd=65_000))
+    records = changed(_without_control(clean()), only(Fused, cost_micro_usd=65_000, candidate_ids=("gpt#0",)))
     assert "unequal_compute" not in codes(evidence(records))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_fusion_audit.analysis.validity import find
 from pytest_fusion_audit.evidence.records import ArmOutcome, ComparisonPlan, Config, Fused, Split, Task
 from tests.analysis.validity.validity_plants import (
     IDS,
@@ -118,3 +119,56 @@ def test_plans_without_rows_are_not_read() -> None:
     unread = changed(clean(), lambda r: None if isinstance(r, Fused) or getattr(r, "member", None) else r)
     read = candidate(IDS[0], "gpt", split="dev")
     assert "split_reuse" not in codes(evidence([*unread, read]))
+
+
+@pytest.mark.parametrize("name", ["final", "test", "Holdout", "held-out", "Locked ", "LOCKED-2", "eval_2026"])
+def test_whatever_people_call_held_out_is_looked_at(name: str) -> None:
+    unregistered = changed(clean(), lambda r: None if isinstance(r, ComparisonPlan) else r)
+    moved = changed(unregistered, lambda r: replace(r, split=name) if getattr(r, "split", None) == "locked" else r)
+    read = [candidate(task, "gpt", split="dev", source="dev.json") for task in IDS[:5]]
+    message = the(evidence([*moved, *read]), "split_reuse").message
+    assert f"5 of 240 (2.1 %) in {SUITE}/dev: 5 in dev.json" in message
+
+
+def test_a_split_that_nobody_calls_held_out_is_not_accused() -> None:
+    unregistered = changed(clean(), lambda r: None if isinstance(r, ComparisonPlan) else r)
+    moved = changed(unregistered, lambda r: replace(r, split="n240") if getattr(r, "split", None) == "locked" else r)
+    read = [candidate(task, "gpt", split="dev") for task in IDS[:5]]
+    assert "split_reuse" not in codes(evidence([*moved, *read]))
+
+
+@pytest.mark.parametrize(
+    ("suite", "split", "task"),
+    [
+        (SUITE.upper(), "dev", IDS[7]),
+        (f" {SUITE}", "Dev", IDS[7]),
+        (SUITE, "dev", f"{IDS[7]} "),
+        (SUITE, "dev", f"{IDS[7]}\u200b"),
+        (SUITE, "dev", IDS[7].upper()),
+        (SUITE.title(), "locked", IDS[7]),
+        (SUITE, "Locked", IDS[7]),
+    ],
+)
+def test_another_spelling_of_suite_split_or_id_hides_no_reading(suite: str, split: str, task: str) -> None:
+    read = replace(candidate(task, "gpt", source="other.json"), suite=suite, split=split)
+    found = evidence([*clean(), read])
+    own = [f for f in find(found) if f.code == "split_reuse" and f.message.startswith(f"{SUITE}/locked")]
+    assert len(own) == 1
+    assert f"1 of 240 (0.4 %) in {suite}/{split}: 1 in other.json" in own[0].message
+
+
+def test_a_plan_that_spells_locked_ids_in_another_way_holds_them_all_the_same() -> None:
+    dev = Split(suite=SUITE.upper(), split="Dev", ids=(f"{IDS[0]} ", IDS[1].upper()), source="manifest.json")
+    assert "2 of 240 (0.8 %) in" in the(evidence([*clean(), dev]), "split_reuse").message
+    itself = Split(suite=SUITE, split="Locked", ids=IDS[:3], source="manifest.json")
+    assert "split_reuse" not in codes(evidence([*clean(), itself]))
+
+
+def test_a_registration_under_another_spelling_is_the_registration() -> None:
+    served = [
+        ArmOutcome(task=task, suite=SUITE, split="locked", arm="served", passed=True, source="served.json")
+        for task in IDS[:25]
+    ]
+    arms = ("compound", "served", "member:gpt", "member:opus", "self:gpt*4:rewrite")
+    spelled = changed([*clean(), *served], only(ComparisonPlan, arms=arms, suite=SUITE.upper(), split="Locked "))
+    assert "split_reuse" not in codes(evidence(spelled))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_fusion_audit.analysis.validity.split_roles import headline_splits, is_working
 from pytest_fusion_audit.analysis.validity.splits import suite_undeclared
 from pytest_fusion_audit.evidence.records import ArmOutcome, ComparisonPlan, Config, Phase, Task
 from tests.analysis.validity.validity_plants import (
@@ -112,3 +113,24 @@ def test_unknown_dates_and_cutoffs_are_not_old() -> None:
     assert "window_before_cutoff" not in codes(evidence(undated))
     no_panel = changed(clean(), lambda r: None if isinstance(r, Config) and r.what == "panel" else r)
     assert "window_before_cutoff" not in codes(evidence(changed(no_panel, only(Task, date="2001-01-01"))))
+
+
+@pytest.mark.parametrize("name", ["Dev", "DEV-2", "dev_2", "Validation", " smoke", "\uff44\uff45\uff56", "dev2"])
+def test_a_working_split_is_one_in_any_spelling(name: str) -> None:
+    rows = [replace(fused(task), split=name) for task in IDS[:3]]
+    assert is_working(name)
+    assert headline_splits(evidence(rows)) == ()
+
+
+def test_a_split_called_final_is_accused_without_registration_as_a_locked_one_is() -> None:
+    other = [replace(fused(task), split="final") for task in IDS[:20]]
+    message = the(evidence([*clean(), *other]), "suite_undeclared").message
+    assert message == f"{SUITE}/final: compound evaluated on a locked split, no registration names it"
+
+
+def test_a_suite_is_itself_in_another_spelling() -> None:
+    plan = changed(clean(), only(ComparisonPlan, suite=SUITE.upper(), split="Locked "))
+    assert "suite_undeclared" not in codes(evidence(plan))
+    assert "suite_undeclared" not in codes(evidence(clean(), settings={"suites": {"primary": f"{SUITE.title()} "}}))
+    billed = Phase(phase="6-locked", suite=SUITE.upper(), est_micro_usd=1, line=9, source="ledger.jsonl")
+    assert suite_undeclared(evidence([*clean(), billed])) == []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_fusion_audit.analysis.validity import find
 from pytest_fusion_audit.errors import FusionAuditError, ImportRefusedError
 from pytest_fusion_audit.evidence.importers import import_run
 from pytest_fusion_audit.evidence.importers.bank_stream import LONG_TEXT
@@ -95,6 +96,11 @@ def test_panel_order_is_the_banks_and_not_that_of_the_first_task(tmp_path: Path)
         ({"content": " \n", "passed": False}, "empty", False),
         ({"content": "", "finish_reason": "stop", "passed": False}, "empty", False),
         ({"content": "x", "finish_reason": "stop"}, "answered", True),
+        ({"content": "x", "finish_reason": "model_context_window_exceeded"}, "truncated", True),
+        ({"content": "x", "finish_reason": "max_output_tokens"}, "truncated", True),
+        ({"content": "x", "stop_reason": "MAX_TOKENS"}, "truncated", True),
+        ({"content": "x", "finish_reason": "because"}, None, True),
+        ({"content": "", "finish_reason": "because", "passed": False}, "empty", False),
         ({"content": "x"}, "answered", True),
         ({"content": "x", "finish_reason": "content_filter", "passed": False}, "refused", False),
         ({"content": "x", "stop_reason": "refusal", "passed": False}, "refused", False),
@@ -370,3 +376,36 @@ def test_a_suite_nobody_knows_stays_without_facts(tmp_path: Path) -> None:
     evidence, file = imported(tmp_path, "b.json", bank({"task_id": "t1", "candidates": [candidate("gpt")]}))
     assert not evidence.of(Config)
     assert "suite" in file.unknown
+
+
+def test_a_candidate_that_passed_at_a_score_of_0_is_believed_in_neither(tmp_path: Path) -> None:
+    rows = [
+        {
+            "task_id": TASKS[0],
+            "candidates": [
+                candidate("gpt", passed=True, score=0.0),
+                candidate("opus", passed=False, score=1.0),
+                candidate("haiku", passed=True, score=0.8),
+            ],
+        }
+    ]
+    evidence, file = imported(tmp_path, "bank.json", bank(*rows))
+    verdicts = {c.member: c.verdict for c in evidence.of(Candidate)}
+    assert verdicts == {"gpt": "ungradeable", "opus": "ungradeable", "haiku": "passed"}
+    assert note(file, "totals_disagree").items == (TASKS[0],)
+
+
+def test_finish_reasons_that_nobody_can_read_are_counted_and_named(tmp_path: Path) -> None:
+    words = ("because", "because", "stop", "FINISH_REASON_STOP", "pause_turn", None)
+    rows = [
+        {"task_id": f"abc101_{n}", "candidates": [candidate("gpt", finish_reason=word)]} for n, word in enumerate(words)
+    ]
+    evidence, file = imported(tmp_path, "bank.json", bank(*rows))
+    told = note(file, "unknown_finish")
+    assert (told.count, told.items) == (3, ("because", "pause_turn"))
+    assert "3 answers ended for a reason of unknown meaning" in told.message
+    assert "because (2), pause_turn (1)" in told.message
+    (finding,) = (found for found in find(evidence) if found.code == "unknown_finish")
+    assert (finding.severity, finding.affects) == ("warning", ())
+    outcomes = [c.outcome for c in evidence.of(Candidate)]
+    assert outcomes == [None, None, "answered", "answered", None, "answered"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_fusion_audit.analysis.validity import find
 from pytest_fusion_audit.evidence.importers import import_run
 from pytest_fusion_audit.evidence.records import ArmOutcome, Candidate, Claim, Config, Fused, Split
 from tests.evidence.importers.import_plants import (
@@ -49,6 +50,46 @@ def test_locked_rows_hold_turns_with_stages_and_primary_samples(tmp_path: Path) 
     ]
     assert evidence.splits == (("livecodebench", "locked"),)
     assert "samples beyond each member's primary one" in file.unknown
+
+
+def test_compound_and_members_are_judged_by_one_bar(tmp_path: Path) -> None:
+    scores = {"a": 0.999, "b": 1 - 1e-12}
+    rows = {
+        TASKS[0]: turn(TASKS[0], passed=True, score=0.999, candidate_scores=scores),
+        TASKS[1]: turn(TASKS[1], passed=False, score=0.999, candidate_scores=scores),
+        TASKS[2]: turn(TASKS[2], passed=True, score=1 - 1e-12, candidate_scores=scores),
+    }
+    evidence, file = imported(tmp_path, "rows.json", rows)
+    assert [c.verdict for c in evidence.of(Candidate)] == ["failed", "passed"] * 3
+    assert [t.verdict for t in evidence.of(Fused)] == ["ungradeable", "failed", "passed"]
+    assert note(file, "totals_disagree").items == (TASKS[0],)
+    assert "no_verdict" not in codes(file)
+
+
+@pytest.mark.parametrize(("passed", "score"), [(True, 0), (True, 0.5), (False, 1)])
+def test_a_row_that_contradicts_itself_is_believed_on_neither_side(tmp_path: Path, passed: bool, score: float) -> None:
+    torn = turn(TASKS[0], passed=passed, score=score)
+    told = "1 rows whose passed and score contradict each other (a score of 1 passes"
+    for name, content in (
+        ("rows.json", {TASKS[0]: torn, TASKS[1]: turn(TASKS[1])}),
+        ("run.jsonl", envelope(torn, turn(TASKS[1]))),
+    ):
+        evidence, file = imported(tmp_path, name, content)
+        (found,) = (f for f in find(evidence) if f.code == "totals_disagree")
+        assert found.severity == "error"
+        assert told in found.message
+        assert TASKS[0] in found.message
+        assert {"1.1", "1.2", "1.3"} <= set(found.affects)
+        first, second = evidence.of(Fused)
+        assert (first.verdict, first.reason) == ("ungradeable", "passed_and_score_disagree")
+        assert second.verdict == "passed"
+        assert note(file, "totals_disagree").count == 1
+
+
+def test_a_failure_at_a_part_of_the_score_is_none(tmp_path: Path) -> None:
+    evidence, file = imported(tmp_path, "rows.json", {TASKS[0]: turn(TASKS[0], passed=False, score=0.9)})
+    assert evidence.of(Fused)[0].verdict == "failed"
+    assert codes(file) == set()
 
 
 def test_a_member_passes_at_a_score_of_one_and_not_below(tmp_path: Path) -> None:

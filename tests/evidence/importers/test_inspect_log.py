@@ -232,6 +232,7 @@ def test_no_text_of_prompts_answers_or_errors_is_kept(name: str) -> None:
         ("done", "tool_calls", "answered"),
         ("", "tool_calls", None),
         ("yes", "unknown", None),
+        ("yes", "because", None),
         ("yes", None, None),
     ],
 )
@@ -242,6 +243,7 @@ def test_stop_reasons(tmp_path: Path, text: str, reason: str | None, outcome: st
     assert only.verdict == "passed"  # the tool's verdict stands, whatever the ending
     unsaid = [line for line in file_of(evidence, "log.json").unknown if line.startswith("how ")]
     assert unsaid == ([f"how 1 answers ended (stop reasons: {reason or 'none'} 1)"] if outcome is None else [])
+    assert ("unknown_finish" in codes(evidence, "log.json")) is (reason == "because")
 
 
 @pytest.mark.parametrize("kind", ["context", "time", "working", "message", "token", "turn", "cost", "custom"])

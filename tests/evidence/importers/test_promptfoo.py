@@ -172,6 +172,7 @@ def test_no_text_and_no_path_is_kept() -> None:
         ({"output": {"a": 1}}, "answered"),
         ({"output": None}, "empty"),
         ({"output": "yes", "finishReason": "because"}, None),
+        ({"output": "yes", "finishReason": "model_context_window_exceeded"}, "truncated"),
     ],
     ids=repr,
 )
@@ -181,6 +182,8 @@ def test_how_an_answer_ended(tmp_path: Path, response: dict[str, object], outcom
     assert candidate(evidence).verdict == "passed"
     unsaid = [line for line in file_of(evidence, "out.json").unknown if line.startswith("how ")]
     assert unsaid == ([] if outcome is not None else ["how 1 answers ended (finish reasons: because 1)"])
+    told = [note.items for note in file_of(evidence, "out.json").notes if note.code == "unknown_finish"]
+    assert told == ([] if outcome is not None else [("because",)])
 
 
 def test_a_cached_reply_has_neither_latency_nor_cost_of_its_own(tmp_path: Path) -> None:
