@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pytest_fusion_audit import __version__
-from pytest_fusion_audit.errors import EvidenceError, FusionAuditError
+from pytest_fusion_audit.errors import EvidenceError, FusionAuditError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,11 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         chosen.run(chosen)
-    except FusionAuditError as error:
-        print(f"fusion-audit: {' '.join(str(error).split())}", file=sys.stderr)
-        return 4
-    except OSError as error:
-        print(f"fusion-audit: {error.filename}: {error.strerror}", file=sys.stderr)
+    except (FusionAuditError, OSError) as error:
+        print(f"fusion-audit: {one_line(error)}", file=sys.stderr)
         return 4
     return 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class FusionAuditError(Exception):
     """Base of every error this package raises on purpose; command line and plugin print it without traceback."""
@@ -17,3 +19,15 @@ class ImportRefusedError(FusionAuditError):
 
 class RubricError(FusionAuditError):
     """A rubric file is malformed; the message names the file and the field."""
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line for people, without a traceback.
+
+    >>> one_line(EvidenceError("run x:   not there"))
+    'run x: not there'
+    """
+    if isinstance(error, OSError):
+        name = Path(error.filename).name if error.filename else "the run directory"
+        return f"cannot read or write {name}: {error.strerror}; nothing was sent or billed, make room and run again"
+    return " ".join(str(error).split())

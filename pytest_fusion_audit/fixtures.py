@@ -10,10 +10,12 @@ from pytest_fusion_audit.items import GATE, SCORE
 from pytest_fusion_audit.options import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pytest_fusion_audit.evidence.container import Evidence
     from pytest_fusion_audit.evidence.rundir import RunDirectory
+    from pytest_fusion_audit.metering.budget import Budget
+    from pytest_fusion_audit.metering.door import Door
     from pytest_fusion_audit.rubric.gates import GateResult
     from pytest_fusion_audit.rubric.score import Score
 
@@ -52,9 +54,11 @@ def prepare_run(config: pytest.Config) -> RunDirectory:
     return run
 
 
-def evidence_of(config: pytest.Config) -> Evidence:
-    """The evidence the session scores, read back from the run directory once per process."""
-    prepare_run(config)
+def evidence_of(config: pytest.Config, *, again: bool = False) -> Evidence:
+    """The evidence the session scores, read back from the run directory once per process, or ``again``."""
+    run = prepare_run(config)
+    if again:
+        config.stash[_EVIDENCE] = run.evidence()
     return config.stash[_EVIDENCE]
 
 
@@ -62,6 +66,22 @@ def evidence_of(config: pytest.Config) -> Evidence:
 def run(pytestconfig: pytest.Config) -> RunDirectory:
     """The run directory ``audit/<run-id>/``. Price ceiling: 0 USD."""
     return prepare_run(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def door(pytestconfig: pytest.Config) -> Iterator[Door]:
+    """All model traffic of the session, metered. Price ceiling: what was agreed to, over a run and its resumes."""
+    from pytest_fusion_audit.billing import open_session_door  # noqa: PLC0415
+
+    opened = open_session_door(pytestconfig)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def budget(door: Door) -> Budget:
+    """Money of the run in micro-dollars, the only door to a phase's. Price ceiling: see ``door``."""
+    return door.budget
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODES = ("live", "offline", "replay")
-#: What a run id may look like; the run directory refuses everything else with a message.
-RUN_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,12 @@ class Settings:
     mode: str
     enforce: bool
     rubric: Path | None
-    without_effect: tuple[str, ...]  # options given that only speak to phases
+    config: str | None  # as given; the default is looked for in ``base``
+    budget: float | None  # US dollars
+    spend: Literal["auto", "never"] | None
+    panel: str | None
+    resume: bool
+    for_phases: tuple[str, ...]  # options given that only speak to phases and to items that are billed
 
 
 def usd_amount(text: str) -> float:
@@ -64,8 +67,10 @@ def seed_number(text: str) -> int:
     return int(text)
 
 
-#: Options that only speak to the phases of an audit. They are read and checked in every session; in one that selects
-#: no phase item they change nothing, and the session says so.
+#: Options that an item that is billed (it uses the fixture ``door`` or ``budget``) already listens to.
+FOR_BILLED = frozenset({"--fusion-config", "--fusion-budget", "--fusion-spend", "--fusion-panel", "--fusion-resume"})
+#: Options that only speak to the phases of an audit and to what is billed. They are read and checked in every session;
+#: in one that selects no such item they change nothing, and the session says so.
 _FOR_PHASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("config", {"metavar": "PATH", "help": "the audit's configuration (default: audits/fusion.yaml)"}),
     ("budget", {"metavar": "USD", "type": usd_amount, "help": "consent to spend at most USD over this run"}),
@@ -159,5 +164,10 @@ def _resolve(config: pytest.Config) -> Settings:
         mode=option.fusion_mode or "live",
         enforce=bool(option.fusion_enforce),
         rubric=None if rubric is None else (config.invocation_params.dir / rubric),
-        without_effect=tuple(f"--fusion-{name}" for name in given),
+        config=option.fusion_config,
+        budget=option.fusion_budget,
+        spend=option.fusion_spend,
+        panel=option.fusion_panel,
+        resume=bool(option.fusion_resume),
+        for_phases=tuple(f"--fusion-{name}" for name in given),
     )

@@ -6,14 +6,16 @@ only; everything else is imported when a session holds an item of an audit.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_fusion_audit import billing
 from pytest_fusion_audit import items as audit_items
+from pytest_fusion_audit.errors import FusionAuditError, one_line
 from pytest_fusion_audit.options import add_options, only_looks, settings_of
 from pytest_fusion_audit.reporting import AuditReporter
+from pytest_fusion_audit.terms import KEY_GUARD, may_spend, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,7 @@ MARKS = (
     "dimension(n): the dimension of the rubric that the criterion belongs to",
     "replay: reads stored evidence only; sends nothing and costs nothing",
     "drill: a scripted fault against the served target is a source of this criterion",
+    "billed: may send requests that cost money (it uses the fixture door or budget); runs only with consent",
     "gate_a: gate A, proven uplift, and the criteria it rests on",
     "gate_b: gate B, explained uplift, and the criteria it rests on",
     "gate_c: gate C, acceptable economics, and the criteria it rests on",
@@ -45,8 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", mark)
     settings = settings_of(config)
     if settings.rubric is not None:
-        from pytest_fusion_audit.errors import FusionAuditError  # noqa: PLC0415 - only when asked for
-        from pytest_fusion_audit.rubric.loading import load_rubric, use_rubric  # noqa: PLC0415
+        from pytest_fusion_audit.rubric.loading import load_rubric, use_rubric  # noqa: PLC0415 - only when asked for
 
         try:
             load_rubric(settings.rubric)
@@ -55,6 +57,10 @@ def pytest_configure(config: pytest.Config) -> None:
         use_rubric(settings.rubric)
     if not hasattr(config, "workerinput"):  # the reporter lives in the controller
         config.pluginmanager.register(AuditReporter(config, settings), _REPORTER)
+    if settings.run_id is not None:
+        from pytest_fusion_audit.key_guard import KeyGuard  # noqa: PLC0415 - not in sessions that audit nothing
+
+        config.pluginmanager.register(KeyGuard(), KEY_GUARD)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -67,39 +73,51 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the rubric's marks on the items of an audit and bring them into the rubric's order."""
+    """Put the rubric's marks, and ``billed``, on the items of an audit and bring them into the rubric's order."""
+    billing.mark(items)
     audit_items.mark(items)
     audit_items.order(items)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Check the run and store the import once, after selection and before the first item runs.
+    """Decide on spending, check the run and store the import once, after selection and before the first item runs.
 
     A user's mistake ends here as one line: a usage error in the controller; in a worker of xdist, which must not die,
     the audit's items are dropped and the line travels to the controller.
     """
     config = session.config
-    if not audit_items.of_audit(session.items) or only_looks(config):
+    billed = billing.billed(session.items)
+    audited = audit_items.of_audit(session.items)
+    if not (billed or audited) or only_looks(config):
         return
-    from pytest_fusion_audit.errors import FusionAuditError  # noqa: PLC0415
     from pytest_fusion_audit.fixtures import prepare_run  # noqa: PLC0415
 
+    output: dict[str, Any] | None = getattr(config, "workeroutput", None)
     try:
-        prepare_run(config)
+        if billed:
+            billing.prepare(config, billed)
+            if output is not None:
+                output["fusion_billed"] = True
+        if audited:
+            prepare_run(config)
     except (FusionAuditError, OSError) as error:
         message = one_line(error)
-        output: dict[str, Any] | None = getattr(config, "workeroutput", None)
         if output is None:
             raise pytest.UsageError(message) from None
         output["fusion_usage_error"] = message
-        session.items[:] = [item for item in session.items if not audit_items.is_of_audit(item)]
+        session.items[:] = [item for item in session.items if item not in billed and item not in audited]
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Fail a criterion item that ended well without a score: a finding that was not made is not a finding."""
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Fail a criterion item that ended well without a score: a finding that was not made is not a finding.
+
+    What this package raises on purpose is a line for people, in items of an audit and in those that are billed.
+    """
     report: pytest.TestReport = yield  # type: ignore[assignment]
+    if call.excinfo is not None and isinstance(call.excinfo.value, FusionAuditError) and report.failed:
+        report.longrepr = one_line(call.excinfo.value)
     if report.when == "call" and report.passed and audit_items.is_of_audit(item):
         recorded = {name for name, _ in item.user_properties}
         if not recorded & {audit_items.SCORE, audit_items.GATE}:
@@ -120,20 +138,19 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple
     return None
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
-    """Name the run; silent in sessions that name none."""
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Name the run, and say what may be spent, where and by whose word; silent in sessions that name no run."""
     settings = settings_of(config)
     if settings.run_id is None:
-        return None
+        return []
     from pytest_fusion_audit import __version__  # noqa: PLC0415
 
-    return f"fusion-audit {__version__} · run {settings.run_id} · reads stored evidence, nothing is sent or billed"
-
-
-def one_line(error: BaseException) -> str:
-    """The error as one line for people, without a traceback."""
-    text = " ".join(str(error).split())
-    if isinstance(error, OSError):
-        name = Path(error.filename).name if error.filename else "the run directory"
-        return f"cannot read or write {name}: {error.strerror}; nothing was sent or billed, make room and run again"
-    return text
+    if may_spend(config):
+        try:
+            lines = terms_of(config).lines()
+        except (FusionAuditError, OSError):
+            lines = []  # told, as an error, when an item that is billed is selected
+        if lines:
+            return [f"fusion-audit {__version__} · run {settings.run_id} · {lines[0]}", *lines[1:]]
+    what = "answers from the store" if settings.mode == "replay" else "reads stored evidence"
+    return [f"fusion-audit {__version__} · run {settings.run_id} · {what}, nothing is sent or billed"]

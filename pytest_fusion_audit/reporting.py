@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_fusion_audit import billing
+from pytest_fusion_audit.errors import FusionAuditError, one_line
 from pytest_fusion_audit.items import SCORE, of_audit
-from pytest_fusion_audit.options import RUN_ID, only_looks
+from pytest_fusion_audit.options import FOR_BILLED, only_looks
+from pytest_fusion_audit.terms import KEY_GUARD
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -30,7 +34,9 @@ class AuditReporter:
         self.reported: set[str] = set()
         self.scores: dict[str, int] = {}  # criterion id -> score its item recorded
         self.audited = False
+        self.billed = False
         self.scorecard: Scorecard | None = None
+        self.spend: list[str] = []
         self.troubles: list[str] = []
         self.usage_error: str | None = None
         self._aim_json_report()
@@ -39,9 +45,13 @@ class AuditReporter:
         """``--json-report`` without a file goes to the run directory; a path the user gave stays."""
         option = self.config.option
         asked = getattr(option, "json_report", False) and option.json_report_file == _DEFAULT_REPORT
-        named = re.fullmatch(RUN_ID, self.settings.run_id or "")  # an unusable id must not become a path
-        if asked and named and not only_looks(self.config):
-            option.json_report_file = str(self.settings.base / "audit" / str(self.settings.run_id) / "report.json")
+        if not asked or self.settings.run_id is None or only_looks(self.config):
+            return
+        from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
+
+        with suppress(FusionAuditError):  # an unusable id must not become a path; it is refused later
+            folder = RunDirectory(self.settings.base, self.settings.run_id).path
+            option.json_report_file = str(folder / "report.json")
 
     # -- what was to run, and what came back
 
@@ -50,6 +60,7 @@ class AuditReporter:
         """Remember the items of a serial session."""
         self._expect(item.nodeid for item in session.items)
         self.audited = self.audited or bool(of_audit(session.items))
+        self.billed = self.billed or bool(billing.billed(session.items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Iterable[str]) -> None:
@@ -61,6 +72,7 @@ class AuditReporter:
         """Take over a user's mistake that a worker found."""
         output = getattr(node, "workeroutput", None) or {}
         self.usage_error = output.get("fusion_usage_error", self.usage_error)
+        self.billed = self.billed or bool(output.get("fusion_billed"))
 
     def _expect(self, ids: Iterable[str]) -> None:
         self.collected.update(ids)
@@ -80,10 +92,11 @@ class AuditReporter:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
-        """Write the scorecard before the terminal's summary, set the exit status after everybody else."""
-        if self.usage_error is None and self.audited and not only_looks(self.config):
+        """Write ledger and scorecard before the terminal's summary, set the exit status after everybody else."""
+        ours = (self.audited or self.billed) and not only_looks(self.config)
+        if self.usage_error is None and ours:
             self._write()
-        lost = sorted(self.collected - self.reported) if self.audited and not only_looks(self.config) else []
+        lost = sorted(self.collected - self.reported) if ours else []
         if self.usage_error is not None:
             # A worker found it: nothing of the audit ran, so nothing that is worse can have been found by it.
             if exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
@@ -94,22 +107,51 @@ class AuditReporter:
             session.exitstatus = EXIT_RESULTS_LOST
         elif exitstatus == pytest.ExitCode.OK and self.troubles:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        return (yield)
+        result = yield
+        if ours and self.usage_error is None:
+            self._search_for_keys(session)
+        return result
+
+    def _search_for_keys(self, session: pytest.Session) -> None:
+        """Fail the session when a key stands in the run directory, after everybody has written."""
+        guard = self.config.pluginmanager.get_plugin(KEY_GUARD)
+        if guard is None or self.settings.run_id is None:
+            return
+        from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
+        from pytest_fusion_audit.metering.scan import check_no_keys  # noqa: PLC0415
+
+        try:
+            run = RunDirectory(self.settings.base, self.settings.run_id)
+            if run.path.exists():
+                check_no_keys(run.path, guard.scrubber)
+        except (FusionAuditError, OSError) as error:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            self._say(f"ERROR: {one_line(error)}")
+
+    def _say(self, line: str) -> None:
+        """Say something after the terminal's summary, or without a terminal reporter."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None:
+            sys.stderr.write(f"{line}\n")
+        else:
+            reporter.write_line(line, red=True)
 
     def _write(self) -> None:
-        from pytest_fusion_audit.errors import FusionAuditError  # noqa: PLC0415
         from pytest_fusion_audit.fixtures import evidence_of, prepare_run  # noqa: PLC0415
-        from pytest_fusion_audit.plugin import one_line  # noqa: PLC0415
         from pytest_fusion_audit.report.artifacts import write_artifacts  # noqa: PLC0415
         from pytest_fusion_audit.rubric.loading import load_rubric  # noqa: PLC0415
         from pytest_fusion_audit.rubric.scorecard import score_rubric  # noqa: PLC0415
 
         try:
+            if self.billed:
+                self.spend = billing.write_spend(self.config)
+            if not self.audited:
+                return
             run = prepare_run(self.config)
-            self.scorecard = score_rubric(evidence_of(self.config), load_rubric())
+            self.scorecard = score_rubric(evidence_of(self.config, again=self.billed), load_rubric())
             write_artifacts(run, self.scorecard)
         except (FusionAuditError, OSError) as error:
-            self.troubles.append(f"scorecard not written: {one_line(error)}")
+            self.troubles.append(f"{'scorecard' if self.audited else 'spend ledger'} not written: {one_line(error)}")
             return
         ours = {criterion: score.score for criterion, score in self.scorecard.scores.items()}
         for criterion, recorded in sorted(self.scores.items()):
@@ -134,8 +176,11 @@ class AuditReporter:
                 f" items     {len(self.scores)} criteria scored in this session: "
                 f"{counts[0]} x 2, {counts[1]} x 1, {counts[2]} x 0"
             )
-        if self.audited and self.settings.without_effect:
-            write(f" note      without effect, no phase is selected: {', '.join(self.settings.without_effect)}")
+        for line in self.spend:
+            write(line)
+        idle = [name for name in self.settings.for_phases if not (self.billed and name in FOR_BILLED)]
+        if (self.audited or self.billed) and idle:
+            write(f" note      without effect, no phase is selected: {', '.join(idle)}")
         if self.usage_error is not None:
             write(f"ERROR: {self.usage_error}", red=True)
         for trouble in self.troubles:

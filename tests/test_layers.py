@@ -14,7 +14,7 @@ NAME = "pytest_fusion_audit"
 LAYERS = ["errors", "configuration", "stats", "evidence", "analysis", "rubric", "metering", "report", "cli", "plugin"]
 #: stats and evidence stand side by side: neither knows the other.
 FORBIDDEN_PAIRS = {("evidence", "stats"), ("stats", "evidence"), ("metering", "rubric"), ("metering", "analysis")}
-PLUGIN = {"plugin", "options", "items", "fixtures", "reporting"}
+PLUGIN = {"plugin", "options", "items", "fixtures", "reporting", "billing", "terms", "key_guard"}
 
 
 def modules() -> list[Path]:

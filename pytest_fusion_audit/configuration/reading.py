@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import yaml
 from pydantic import ValidationError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_PATH: Final = Path("audits") / "fusion.yaml"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNKNOWN = "extra_forbidden"
+S = TypeVar("S", bound=Section)
 
 
 class ConfigurationError(FusionAuditError):
@@ -41,19 +42,33 @@ def load_configuration(path: str | Path | None = None, *, base: str | Path = "."
     >>> load_configuration(base="/nowhere").policy
     'rewrite'
     """
-    file = Path(base) / (DEFAULT_PATH if path is None else path)
     name = (DEFAULT_PATH if path is None else Path(path)).as_posix()
+    text = read_text(Path(base) / name, name, "--fusion-config", optional=path is None)
+    return Configuration() if text is None else parse_configuration(text, name)
+
+
+def read_text(file: Path, name: str, said_by: str, *, optional: bool = False) -> str | None:
+    """Text of a file that the user named; None where it is optional and not there.
+
+    Args:
+        file: where it is.
+        name: how messages call it.
+        said_by: option or field that named it.
+        optional: whether it may be missing.
+
+    Raises:
+        ConfigurationError: missing, unreadable or not UTF-8.
+    """
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        if path is None:
-            return Configuration()
-        raise ConfigurationError(f"{name}: no such file; correct --fusion-config") from None
+        if optional:
+            return None
+        raise ConfigurationError(f"{name}: no such file; correct {said_by}") from None
     except OSError as error:
-        raise ConfigurationError(f"{name}: cannot be read ({error.strerror}); correct --fusion-config") from None
+        raise ConfigurationError(f"{name}: cannot be read ({error.strerror}); correct {said_by}") from None
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{name}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
-    return parse_configuration(text, name)
 
 
 def parse_configuration(text: str, name: str = "fusion.yaml") -> Configuration:
@@ -66,17 +81,26 @@ def parse_configuration(text: str, name: str = "fusion.yaml") -> Configuration:
     Raises:
         ConfigurationError: see `load_configuration`.
     """
+    return parse_section(Configuration, text, name)
+
+
+def parse_section(kind: type[S], text: str, name: str) -> S:
+    """Parse a whole document as one section; nothing but comments gives its defaults.
+
+    Raises:
+        ConfigurationError: not YAML, a key that stands twice, or a field that is wrong.
+    """
     root, document = _read_yaml(text, name)
     for line, key in _twice(root):
         raise ConfigurationError(f"{name}, line {line}: {key} stands there twice; keep one")
     if document is None:
-        return Configuration()
+        document = {}
     if not isinstance(document, dict):
         raise ConfigurationError(f"{name}, line 1: not a mapping; write one `field: value` a line")
     try:
-        return Configuration.model_validate(document)
+        return kind.model_validate(document)
     except ValidationError as error:
-        raise ConfigurationError(_first_fault(error, root, name)) from None
+        raise ConfigurationError(_first_fault(error, root, name, kind)) from None
 
 
 def _read_yaml(text: str, name: str) -> tuple[yaml.Node | None, Any]:
@@ -117,20 +141,20 @@ def _twice(root: yaml.Node | None) -> Iterator[tuple[int, str]]:
                 seen.add(key.value)
 
 
-def _first_fault(error: ValidationError, root: yaml.Node | None, name: str) -> str:
+def _first_fault(error: ValidationError, root: yaml.Node | None, name: str, kind: type[Section]) -> str:
     found = error.errors(include_url=False, include_input=False)
     found.sort(key=lambda fault: fault["type"] != _UNKNOWN)  # a misspelt field is the cause of one that is missing
-    faults = [_placed(fault, root) for fault in found]
+    faults = [_placed(fault, root, kind) for fault in found]
     path, line, said = faults[0]
     others = len({place for place, _, _ in faults} - {path})
     more = f"; and {others} more" if others else ""
     return f"{name}, line {line}: {_dotted(path)}: {said}{more}"
 
 
-def _placed(fault: ErrorDetails, root: yaml.Node | None) -> tuple[tuple[str | int, ...], int, str]:
+def _placed(fault: ErrorDetails, root: yaml.Node | None, kind: type[Section]) -> tuple[tuple[str | int, ...], int, str]:
     """Path, line and wording of one fault."""
     if fault["type"] == _UNKNOWN:
-        known = _names_beside(fault["loc"])
+        known = _names_beside(fault["loc"], kind)
         near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1)
         said = f"no such field; did you mean {near[0]}?" if near else f"no such field; known here: {', '.join(known)}"
         return *_locate(root, fault["loc"]), said
@@ -144,8 +168,7 @@ def _placed(fault: ErrorDetails, root: yaml.Node | None) -> tuple[tuple[str | in
     return *_locate(root, (*fault["loc"], *named[1].split("."))), said.removeprefix(named[0])
 
 
-def _names_beside(path: Sequence[str | int]) -> list[str]:
-    section: type[Section] = Configuration
+def _names_beside(path: Sequence[str | int], section: type[Section]) -> list[str]:
     for step in path[:-1]:
         field = section.model_fields.get(str(step))
         section = (_section_in(field.annotation) if field is not None else None) or section

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PACKAGES = ("pytest-fusion-audit", "pytest", "numpy", "scipy", "pydantic")
+_PACKAGES = (
+    "pytest-fusion-audit", "pytest", "numpy", "scipy", "pydantic", "openai", "anthropic", "httpx2", "genai-prices"
+)  # fmt: skip
 
 
 def provenance(folder: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pytest_fusion_audit.evidence.provenance import provenance
 from pytest_fusion_audit.evidence.records import KINDS, ImportedFile, Record, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 RUN_SCHEMA = "fusion-run/1"
@@ -184,6 +184,63 @@ class RunDirectory:
             if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected[name]:
                 return name
         return None
+
+    def begin(
+        self,
+        session: str,
+        facts: Mapping[str, Any],
+        *,
+        resume: bool,
+        begun: bool,
+        compare: Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]],
+    ) -> None:
+        """Begin a live run of our own, join it (another worker of the same session), or go on with it.
+
+        Args:
+            session: name that all workers of a session share.
+            facts: what run.json is to hold: ``mode``, ``settings``, ``cap_micro_usd``, …
+            resume: whether the user asked to go on.
+            begun: whether calls of the run are stored; one without any is begun anew.
+            compare: given the stored settings, the changes to log; raises when it would be another experiment.
+
+        Raises:
+            EvidenceError: the run is imported, or was begun by another session and nobody asked to go on.
+        """
+        with self.locked():
+            run = self.read_run()
+            if run is not None and run["mode"] != facts["mode"]:
+                raise EvidenceError(
+                    f"{self.shown} holds a run of mode {run['mode']!r}, not {facts['mode']!r}; nothing was sent: "
+                    "choose another --fusion-run-id"
+                )
+            sessions = [] if run is None else run.get("sessions") or []
+            if sessions and sessions[-1].get("session") == session:
+                return
+            began = datetime.now(UTC).isoformat(timespec="seconds")
+            entry: dict[str, Any] = {"session": session, "began_utc": began, "changes": []}
+            if run is None or not begun:
+                run = {"schema": RUN_SCHEMA, "run_id": self.run_id, "provenance": provenance(self.base)}
+            elif resume:
+                entry["changes"] = list(compare(run["settings"]))
+            else:
+                raise EvidenceError(
+                    f"{self.shown} was begun at {run['provenance'].get('written_utc', 'an unknown time')}; nothing was "
+                    "sent. To go on with it, paying nothing twice, add --fusion-resume to this command; else choose "
+                    "another --fusion-run-id"
+                )
+            self.write_json("run.json", {**run, **facts, "sessions": [*sessions, entry]})
+
+    def store(self, kind: str, records: Sequence[Record]) -> None:
+        """Write all records of one kind of a live run, in the place of those that were there.
+
+        Raises:
+            EvidenceError: the run is imported: its evidence is what was imported.
+        """
+        with self.locked():
+            run = self.read_run()
+            if run is None or run["mode"] == "imported":
+                raise EvidenceError(f"{self.shown} is no run of our own: nothing can be added to its evidence")
+            write_records(self.path / "evidence" / f"{kind}.jsonl", kind, records, provenance(self.base))
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a JSON document of the run, whole or not at all."""

@@ -23,6 +23,7 @@ from pytest_fusion_audit.metering.batch_wire import (
     objects,
     text_of,
 )
+from pytest_fusion_audit.metering.wire.base import ANTHROPIC_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 100_000
 MOST_BYTES = 240 * 1024 * 1024
-HEADERS = {"anthropic-version": "2023-06-01", "x-api-key": "set by the door"}
+HEADERS = {"anthropic-version": ANTHROPIC_VERSION, "x-api-key": "set by the door"}
 _CLOCK_SLACK_S = 86_400.0  # how far the provider's clock and the one of this machine may be apart
 _COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
 _STATUS = {
@@ -94,6 +95,10 @@ class AnthropicBatches:
             results=(name,),
             files=(name,),
         )
+
+    async def cancel(self, batch: Batch) -> None:
+        """Call it off; see `Wire`."""
+        await self._http.send("POST", f"{self._url}/{batch.provider}/cancel")
 
     async def results(self, look: Look) -> Results:
         """Rows of the results; asked for below our own base URL, whatever URL the provider names."""

@@ -36,6 +36,7 @@ class Batch:
         id: our id; also the tag by which a batch of unknown id is found at the provider.
         url: where each of its requests would go by itself.
         rows: number of its requests. Fewer reservations mean a kill while they were written: it was never sent.
+        version: of the API that it is asked for at, where whoever asked named one.
         owner: process that looks after it; `NOBODY` when it was let go.
         file: id of the uploaded input file, where the provider wants one.
         provider: the provider's id of the batch.
@@ -49,6 +50,7 @@ class Batch:
     url: str
     rows: int
     owner: str
+    version: str | None = None
     state: State = "reserved"
     file: str | None = None
     provider: str | None = None
@@ -93,7 +95,9 @@ class BatchBook:
     def _batch(self, row: Row) -> None:
         batch = self.batches.get(row["id"])
         if batch is None:
-            batch = self.batches[row["id"]] = Batch(row["id"], row["url"], row["rows"], row["owner"])
+            batch = self.batches[row["id"]] = Batch(
+                row["id"], row["url"], row["rows"], row["owner"], row.get("version")
+            )
         changes: dict[str, Any] = {
             name: row[name] for name in ("state", "owner", "file", "provider", "at") if name in row
         }
@@ -115,9 +119,14 @@ class BatchBook:
         """Open calls of all batches by key."""
         found: dict[str, list[str]] = {}
         for batch in self.unfinished():
-            for call, row in batch.open.items():
+            for call, row in list(batch.open.items()):  # another thread may be settling some
                 found.setdefault(row["key"], []).append(call)
         return found
+
+    def ending(self, call: str | None) -> Row | None:
+        """How a call ended: its settle or orphan row, once that is on the disk and anybody may read it."""
+        batch = self._batch_of.get(call or "")
+        return None if batch is None or batch.state not in {"read", "done"} else self.endings.get(call or "")
 
     def provider_ids(self) -> set[str]:
         """Every id that a provider gave to one of our batches."""

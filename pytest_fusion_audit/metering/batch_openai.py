@@ -98,6 +98,10 @@ class OpenAIBatches:
             files=(*inputs, *outputs),
         )
 
+    async def cancel(self, batch: Batch) -> None:
+        """Call it off; see `Wire`."""
+        await self._http.send("POST", f"{self._base}/batches/{batch.provider}/cancel")
+
     async def results(self, look: Look) -> Results:
         """Rows of the output file and of the error file."""
         rows, unreadable = [], 0

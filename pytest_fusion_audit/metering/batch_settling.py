@@ -9,7 +9,7 @@ it may have been billed and stays charged.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_fusion_audit.metering.batch_book import Batch
     from pytest_fusion_audit.metering.batch_wire import Look
     from pytest_fusion_audit.metering.bodies import Bodies
+    from pytest_fusion_audit.metering.endpoints import Endpoint
     from pytest_fusion_audit.metering.journal import Row
     from pytest_fusion_audit.metering.scrubbing import Scrubber
     from pytest_fusion_audit.metering.settling import Pricing
@@ -50,6 +51,7 @@ def settlements(
     pricing: Pricing,
     bodies: Bodies,
     scrubber: Scrubber | None = None,
+    endpoint: Endpoint | None = None,
 ) -> Settlements:
     """Settle every open call of a batch that has ended; joined on custom ids only, in whatever order they come.
 
@@ -59,7 +61,8 @@ def settlements(
         look: what the provider said when it ended.
         pricing: what an answer costs.
         bodies: where requests are read and answers are stored.
-        scrubber: takes keys out of errors before they are stored.
+        scrubber: takes keys out of what is stored.
+        endpoint: where the batch went, see `settlement`.
     """
     found: dict[str, Result] = {}
     for result in results:
@@ -71,7 +74,7 @@ def settlements(
     for call, reserve in batch.open.items():
         result = found.get(call, Result(call, 0, code=look.failure or "no_row"))
         if result.body is not None:
-            _replied(made, batch, reserve, result, pricing=pricing, bodies=bodies, scrubber=scrubber)
+            _replied(made, batch, reserve, result, pricing=pricing, bodies=bodies, scrubber=scrubber, endpoint=endpoint)
         elif call in found:
             made.rows.append(_unanswered(batch, reserve, result.code or "not_run", retry=True))
         elif look.failure is not None:
@@ -121,29 +124,30 @@ def _replied(
     pricing: Pricing,
     bodies: Bodies,
     scrubber: Scrubber | None,
+    endpoint: Endpoint | None,
 ) -> None:
     """Settle a call by a row that holds a response: an answer, or an error of the provider."""
     asked = request_facts("POST", batch.url, bodies.get(reserve["request"]))
+    if "sent_model" in reserve:
+        asked = replace(asked, model=reserve["model"], sent_model=reserve["sent_model"])
     answer = read_response(asked.dialect, result.status, result.body or {})
     headers = {"content-type": "application/json"} | ({"x-request-id": result.request_id} if result.request_id else {})
     response = httpx2.Response(result.status, headers=headers)
     # How long a batch lay in a queue says nothing about a call: no latency.
-    settled = settlement(pricing, reserve, asked, answer, response, latency_s=None, batch=True)
+    settled = settlement(pricing, reserve, asked, answer, response, latency_s=None, batch=True, endpoint=endpoint)
     # As compact JSON; the door hands it on like a response that came by itself.
     content = json.dumps(result.body, ensure_ascii=False, separators=(",", ":")).encode()
     failed = not result.answered
-    if failed and scrubber is not None:
-        content = scrubber.bytes(content)
+    if scrubber is not None:
+        content = scrubber.bytes(content) if failed else scrubber.content(content)
     body, end = bodies.put(content)
     made.bodies_end = max(made.bodies_end, end)
-    row = settled.row | {"body": body}
+    row = settled.kept(body, scrubber)
     charged, estimated = settled.charged, settled.estimated
     if failed:
         charged, estimated = 0, False  # whatever its status: rows that failed are not billed
         row.pop("flags", None)
-    if settled.answered:
-        row["answer"] = body
-    else:
+    if not settled.answered:
         row["error"] = code_of({"code": answer.error_code}, "code") or f"status_{result.status}"
         row["retry"] = failed and (result.status in _PASSING or result.status >= 500)
     made.rows.append(_settle(batch, reserve, charged, estimated=estimated) | row)

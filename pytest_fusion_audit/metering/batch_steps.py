@@ -9,11 +9,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+import httpx2
+
+from pytest_fusion_audit.metering.batch_jobs import CANCELLED
 from pytest_fusion_audit.metering.batch_requests import wire_of
 from pytest_fusion_audit.metering.batch_settling import lost, settlements, unanswered
-from pytest_fusion_audit.metering.batch_wire import BatchAccessError, BusyError, Line, Look, RefusedError, Results, Wire
+from pytest_fusion_audit.metering.batch_wire import (
+    BatchAccessError,
+    BusyError,
+    Line,
+    Look,
+    NotNowError,
+    RefusedError,
+    Results,
+    Wire,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,24 +69,34 @@ class BatchSteps:
         self._untouched: set[str] = set()
         self._missing: dict[str, float] = {}
         self._reads: Counter[str] = Counter()
+        self._called_off: set[str] = set()
 
     def reserved(self, batches: Sequence[str]) -> None:
         """Learn which batches this process has just reserved: nothing of them can lie at the provider yet."""
         self._untouched.update(batches)
 
-    async def advance(self, batch: Batch) -> None:
+    async def advance(self, batch: Batch, *, cancel: bool = False) -> None:
         """Take the next step of a batch that this process owns; afterwards its state tells how far it came.
+
+        Args:
+            batch: the batch.
+            cancel: nobody wants its answers any more: it is not sent, or called off at the provider.
 
         Raises:
             NotNowError: the provider did not say; the step is to be taken again later.
             BatchAccessError: key or account are refused. RefusedError: an answer that makes no sense.
         """
-        wire = wire_of(batch.url, self._transport)
-        if batch.state == "reserved":
+        wire = wire_of(batch.url, self._transport, batch.version)
+        if batch.state == "reserved" and cancel:
+            await self._close(batch, unanswered(batch, CANCELLED, retry=True))
+        elif batch.state == "reserved":
             await self._send(batch, wire)
         elif batch.state == "sending":
             await self._find(batch, wire)
         elif batch.state == "submitted":
+            if cancel and batch.id not in self._called_off:
+                self._called_off.add(batch.id)
+                await self._call_off(batch, wire)
             await self._fetch(batch, wire)
         if batch.state == "read":
             await self._clean(batch, wire)
@@ -120,6 +143,11 @@ class BatchSteps:
                 await wire.delete(batch.file)
             await self._note(batch, state="reserved", file=None)
 
+    async def _call_off(self, batch: Batch, wire: Wire) -> None:
+        """Ask the provider to cancel; what it has answered by then is paid and kept. A batch may have ended before."""
+        with suppress(RefusedError, NotNowError):
+            await wire.cancel(batch)
+
     async def _fetch(self, batch: Batch, wire: Wire) -> None:
         try:
             look = await wire.look(batch)
@@ -144,6 +172,7 @@ class BatchSteps:
             pricing=self._transport.pricing,
             bodies=self._calls.bodies,
             scrubber=self._transport.scrubber,
+            endpoint=self._transport.credentials.endpoint_of(httpx2.URL(batch.url)),
         )
         await self._calls.bodies.durable(made.bodies_end)
         await self._close(batch, made.rows, files=look.files)

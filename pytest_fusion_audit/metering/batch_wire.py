@@ -121,6 +121,9 @@ class Wire(Protocol):
     async def look(self, batch: Batch) -> Look:
         """How far it is."""
 
+    async def cancel(self, batch: Batch) -> None:
+        """Ask the provider to run no further row of it."""
+
     async def results(self, look: Look) -> Results:
         """Rows of a batch that has ended."""
 

@@ -11,18 +11,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pytest_fusion_audit.metering.batch_book import BATCH_OWNER, NOBODY, Batch
-from pytest_fusion_audit.metering.batch_requests import BatchRequest, Wanted, divided, wanted_calls
+from pytest_fusion_audit.metering.batch_jobs import BatchOutcome, BatchReport, Job, claimed_calls
+from pytest_fusion_audit.metering.batch_requests import BatchRequest, Wanted, address, divided, wanted_calls
 from pytest_fusion_audit.metering.batch_steps import BatchSteps, Clock
-from pytest_fusion_audit.metering.batch_wire import BatchHttp, NotNowError
+from pytest_fusion_audit.metering.batch_wire import NotNowError
 from pytest_fusion_audit.metering.calls import call_row
-from pytest_fusion_audit.metering.ledger import CostLimitExceeded
+from pytest_fusion_audit.metering.limits import CostLimitExceeded, RunStoppedError, bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pytest_fusion_audit.metering.journal import Row
     from pytest_fusion_audit.metering.transport import MeteredTransport
@@ -31,8 +31,6 @@ __all__ = ["BatchOutcome", "BatchReport", "BatchRequest", "Batches", "SystemCloc
 
 _SHORTEST_S, _LONGEST_S = 15.0, 300.0
 _ROOM_S = 1.0  # how often calls look for room that others take up
-
-Status = Literal["stored", "not_run", "no_budget", "pending"]
 
 
 class SystemClock:
@@ -47,33 +45,6 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchOutcome:
-    """What became of one request.
-
-    ``stored``: its answer is in the store. ``not_run``: no batch answered it, ``reason`` says why; it is never a wrong
-    answer, and the caller may send it by itself. ``no_budget``: it does not fit below a cap. ``pending``: a batch has
-    it and patience ended; run again, in any process.
-    """
-
-    custom_id: str
-    status: Status
-    call: str | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BatchReport:
-    """Outcomes by custom id, in the order of the requests, and the refusal of those that do not fit."""
-
-    outcomes: Mapping[str, BatchOutcome] = field(default_factory=dict)
-    refusal: CostLimitExceeded | None = None
-
-    def with_status(self, status: Status) -> list[str]:
-        """Custom ids of the requests with this status."""
-        return [name for name, outcome in self.outcomes.items() if outcome.status == status]
-
-
 def poll_interval_s(age_s: float) -> float:
     """How long to wait before looking again at a batch of this age: an eighth of it, from 15 seconds to 5 minutes.
 
@@ -84,7 +55,9 @@ def poll_interval_s(age_s: float) -> float:
 
 
 class Batches:
-    """The batches of one process; one object per process and run.
+    """The batches of one event loop; one object per loop and run.
+
+    Several runs may be under way at once. Each looks after its own batches, and none waits for another's.
 
     Args:
         transport: the metered door. Everything is sent through its inner transport, with its credentials and prices.
@@ -107,7 +80,7 @@ class Batches:
         self._most_rows = most_rows
         self._attempts = attempts
         self._steps = BatchSteps(transport, self._clock)
-        self._one_at_a_time = asyncio.Lock()
+        self._jobs: list[Job] = []
 
     async def run(self, requests: Sequence[BatchRequest], *, patience_s: float | None = None) -> BatchReport:
         """Have requests answered: what is stored is not sent, what a batch already has is waited for.
@@ -123,51 +96,83 @@ class Batches:
             RunStoppedError, DiskFullError: no further batch was sent.
             BatchAccessError: key or account are refused.
         """
-        async with self._one_at_a_time:
-            wanted = wanted_calls(requests, self._transport.pricing)
-            job = _Job(wanted)
-            self._sort_out(job)
+        return await self.finish(self.accept(wanted_calls(requests, self._transport.pricing)), patience_s=patience_s)
+
+    def accept(self, wanted: list[Wanted], *, whole: bool = False, tends_all: bool = True) -> Job:
+        """Find out what of the requests is stored, what a batch has, and what is to be bought; nothing is sent yet.
+
+        Args:
+            wanted: the requests, as `wanted_calls` reads them.
+            whole: refuse them all unless everything that is to be bought fits now.
+            tends_all: see `Job`.
+
+        Returns:
+            The job, for `finish`.
+
+        Raises:
+            UnlistedHostError, KeyMissingError: nothing may be sent there.
+            CostLimitExceeded, RunStoppedError: with ``whole`` only.
+        """
+        job = Job(wanted, tends_all=tends_all)
+        self._sort_out(job)
+        if self._transport.mode == "live":
+            address((*job.queue, *job.flying()), self._transport)
+            if whole and job.queue:
+                self._check_room(job.queue)
+        self._jobs.append(job)
+        return job
+
+    async def finish(self, job: Job, *, patience_s: float | None = None) -> BatchReport:
+        """Have the requests of a job answered; see `run`."""
+        try:
             if self._transport.mode == "replay":
                 return job.report("not_run", "a replay sends nothing")
-            for url in dict.fromkeys(each.request.url for each in job.queue):
-                BatchHttp(self._transport.inner, self._transport.credentials).check(url)
-            try:
-                return await self._work(job, patience_s)
-            finally:
-                self._let_go()
+            return await self._work(job, patience_s)
+        finally:
+            self._jobs.remove(job)
+            self._let_go(job)
+            job.begun.set()
 
     async def collect(self, *, patience_s: float | None = None) -> None:
         """Bring to their end the batches that earlier processes left; nothing new is sent but what they had begun."""
         await self.run((), patience_s=patience_s)
 
-    async def _work(self, job: _Job, patience_s: float | None) -> BatchReport:
+    async def _work(self, job: Job, patience_s: float | None) -> BatchReport:
         began = self._clock.now()
         while True:
-            self._take_over()
+            self._take_over(job)
+            if job.cancelled:
+                job.drop_queue()
             if job.queue and job.refusal is None:
                 try:
                     await self._reserve(job)
                 except CostLimitExceeded as refusal:
                     job.refusal = refusal
-            for batch in self._mine():
+            job.begun.set()
+            for batch in self._tended(job):
                 try:
-                    await self._steps.advance(batch)
+                    await self._steps.advance(batch, cancel=job.may_cancel(batch))
                 except NotNowError:
                     continue  # looked at again in the next round
             self._calls.journal.refresh()
-            job.learn(self._calls.batches.endings, self._attempts)
-            waits = job.flying() or any(batch.state != "read" for batch in self._mine())
+            job.learn(self._calls.batches.ending, self._attempts)
+            waits = job.flying() or any(batch.state != "read" for batch in self._tended(job))
             if not waits and (not job.queue or job.refusal is not None):
                 return job.report("no_budget", str(job.refusal))
-            if patience_s is not None and self._clock.now() - began >= patience_s:
+            if job.leaving or (patience_s is not None and self._clock.now() - began >= patience_s):
                 return job.report("pending", "waits for a batch")
-            await self._clock.sleep(self._interval_s())
+            await self._clock.sleep(self._interval_s(job))
 
-    def _sort_out(self, job: _Job) -> None:
+    def _sort_out(self, job: Job) -> None:
         """Find out what is stored, what a batch has already, and what is to be sent."""
         self._calls.journal.refresh()
         ready: dict[str, int] = {}
-        flying = self._calls.batches.in_flight()
+        claimed = claimed_calls(self._jobs)
+        flying = {
+            key: free
+            for key, calls in self._calls.batches.in_flight().items()
+            if (free := [call for call in calls if call not in claimed])
+        }
         for each in job.wanted:
             key = each.key.digest
             if ready.setdefault(key, self._calls.answers.ready(each.key)) > 0:
@@ -178,9 +183,26 @@ class Batches:
             else:
                 job.queue.append(each)
 
-    async def _reserve(self, job: _Job) -> None:
+    def _check_room(self, queue: Sequence[Wanted]) -> None:
+        """Check that everything in a queue fits at once, beside what other jobs have yet to reserve.
+
+        Raises:
+            CostLimitExceeded, RunStoppedError: it does not, or nothing may be sent any more.
+        """
+        ledger, phase = self._calls.ledger, queue[0].request.scope.phase
+        if ledger.balances.stopped is not None:
+            raise RunStoppedError(f"the run was stopped: {ledger.balances.stopped}; nothing was sent")
+        needed = sum(each.amount for each in queue)
+        promised = sum(each.amount for job in self._jobs for each in job.queue)
+        if needed + promised <= ledger.left(phase):
+            return
+        for name, cap, account in bounds(ledger.limits, ledger.balances, phase):
+            if account.committed + needed + promised > cap:
+                raise CostLimitExceeded.at(name, cap, account, needed, phase)
+
+    async def _reserve(self, job: Job) -> None:
         """Reserve the first requests of the queue, as many as fit, and their batches."""
-        chunk = self._fitting(job.queue)
+        chunk = self._fitting(job)
         if chunk is None:
             return
         self._calls.check_disk()
@@ -188,16 +210,16 @@ class Batches:
         names = divided(chunk)
         rows, end = [], 0
         for each, name in zip(chunk, names, strict=True):
-            sha, end = self._calls.bodies.put(each.request.body)
+            sha, end = self._calls.bodies.put(each.sent)
             row = call_row(each.request.scope, each.key, each.facts, each.host, sha)
             rows.append((each.amount, row | {"owner": BATCH_OWNER + name, "custom_id": each.request.custom_id}))
         await self._calls.bodies.durable(end)
-        urls = {name: each.request.url for each, name in zip(chunk, names, strict=True)}
+        places = {name: _place(each.request) for each, name in zip(chunk, names, strict=True)}
 
         def batch_rows(calls: Sequence[Row]) -> list[Row]:
             sizes = Counter(row["owner"].removeprefix(BATCH_OWNER) for row in calls)
             facts = {"state": "reserved", "owner": self._calls.owner.name, "at": round(self._clock.now(), 3)}
-            return [{"e": "batch", "id": id_, "url": urls[id_], "rows": sizes[id_], **facts} for id_ in sizes]
+            return [{"e": "batch", "id": id_, **places[id_], "rows": sizes[id_], **facts} for id_ in sizes]
 
         reserved = self._calls.ledger.reserve_together(phase, rows, batch_rows)
         if not reserved:
@@ -207,10 +229,12 @@ class Batches:
             each.tries += 1
         del job.queue[: len(reserved)]
         self._steps.reserved(names)
+        job.batches.update(names)
         await self._calls.journal.durable(reserved[-1]["end"])
 
-    def _fitting(self, queue: Sequence[Wanted]) -> list[Wanted] | None:
+    def _fitting(self, job: Job) -> list[Wanted] | None:
         """The chunk to reserve next; None when a batch on its way may make more room."""
+        queue = job.queue
         left = self._calls.ledger.left(queue[0].request.scope.phase)
         chunk: list[Wanted] = []
         for each in queue[: self._most_rows]:
@@ -219,82 +243,49 @@ class Batches:
                 break
             chunk.append(each)
         partial = len(chunk) < min(len(queue), self._most_rows)
-        if partial and any(batch.open for batch in self._mine()):
+        if partial and any(batch.open for batch in self._tended(job)):
             return None  # rather one large batch later than many small ones
         return chunk or [queue[0]]  # the ledger says whether waiting helps
 
-    def _mine(self) -> list[Batch]:
-        return [batch for batch in self._calls.batches.unfinished() if batch.owner == self._calls.owner.name]
+    def _tended(self, job: Job) -> list[Batch]:
+        return [batch for batch in self._calls.batches.unfinished() if batch.id in job.batches and self._ours(batch)]
 
-    def _take_over(self) -> None:
-        """Become the owner of every batch that no living process looks after."""
-        self._own(self._calls.owner.name, [b for b in self._calls.batches.unfinished() if self._orphaned(b)])
+    def _ours(self, batch: Batch) -> bool:
+        return batch.owner == self._calls.owner.name
+
+    def _take_over(self, job: Job) -> None:
+        """Become the owner of batches that nobody alive looks after: of all, or of those that the job waits for."""
+        left = [batch for batch in self._calls.batches.unfinished() if self._orphaned(batch)]
+        if not job.tends_all:
+            left = [batch for batch in left if job.waits_for(batch)]
+        job.batches.update(self._own(self._calls.owner.name, left))
 
     def _orphaned(self, batch: Batch) -> bool:
         return self._calls.owner.dead(batch.owner)
 
-    def _let_go(self) -> None:
+    def _let_go(self, job: Job) -> None:
         """Leave the batches that are still on their way to whoever comes next."""
-        self._own(NOBODY, self._mine())
+        self._own(NOBODY, self._tended(job))
 
-    def _own(self, owner: str, batches: Sequence[Batch]) -> None:
+    def _own(self, owner: str, batches: Sequence[Batch]) -> list[str]:
+        """Write down who looks after batches; returns the ids of those that it could be written of."""
         if not batches:
-            return
+            return []
         with self._calls.journal.exclusively():
-            rows = [
-                {"e": "batch", "id": batch.id, "owner": owner}
-                for batch in batches
-                if owner == NOBODY or self._orphaned(batch)  # another process may have been faster
-            ]
-            if rows:
-                self._calls.journal.append(rows)
+            # Another process, or another loop of this one, may have been faster.
+            ids = [batch.id for batch in batches if owner == NOBODY or self._orphaned(batch)]
+            if ids:
+                self._calls.journal.append([{"e": "batch", "id": id_, "owner": owner} for id_ in ids])
+        return ids
 
-    def _interval_s(self) -> float:
-        mine = [batch for batch in self._mine() if batch.state != "read"]
+    def _interval_s(self, job: Job) -> float:
+        mine = [batch for batch in self._tended(job) if batch.state != "read"]
         if not mine:
             return _ROOM_S
         now = self._clock.now()
         return min(poll_interval_s(now - batch.at) for batch in mine)
 
 
-class _Job:
-    """The requests of one run: which are to be sent, which fly, what became of the others."""
-
-    def __init__(self, wanted: list[Wanted]) -> None:
-        self.wanted = wanted
-        self.queue: list[Wanted] = []
-        self.refusal: CostLimitExceeded | None = None
-        self._order = {each.request.custom_id: at for at, each in enumerate(wanted)}
-        self._ended: dict[str, BatchOutcome] = {}
-
-    def end(self, each: Wanted, status: Status, reason: str | None = None) -> None:
-        """Say what became of a request."""
-        name = each.request.custom_id
-        self._ended[name] = BatchOutcome(name, status, each.call, reason)
-
-    def flying(self) -> list[Wanted]:
-        """Requests that a batch has."""
-        return [each for each in self.wanted if each.call is not None and each.request.custom_id not in self._ended]
-
-    def learn(self, endings: Mapping[str, Row], attempts: int) -> None:
-        """Take note of the calls that have ended; what may be tried again goes back to its place in the queue."""
-        for each in self.flying():
-            ending = endings.get(each.call or "")
-            if ending is None:
-                continue
-            if ending.get("answer"):
-                self.end(each, "stored")
-            elif ending.get("retry") and each.tries < attempts:
-                each.call = None
-                self.queue.append(each)
-            else:
-                self.end(each, "not_run", str(ending.get("error") or ending.get("reason")))
-        self.queue.sort(key=lambda each: self._order[each.request.custom_id])
-
-    def report(self, rest: Status, reason: str) -> BatchReport:
-        """What became of every request; ``rest`` is the status of those that nothing became of yet."""
-        for each in self.wanted:
-            if each.request.custom_id not in self._ended:
-                flies = each.call is not None and rest != "not_run"
-                self.end(each, "pending" if flies else rest, reason)
-        return BatchReport({name: self._ended[name] for name in self._order}, self.refusal)
+def _place(request: BatchRequest) -> dict[str, str]:
+    """Where a request goes, as the row of its batch says it."""
+    return {"url": request.url} | ({} if request.version is None else {"version": request.version})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,12 +13,14 @@ from pytest_fusion_audit.metering.journal import Journal, Row
 from pytest_fusion_audit.metering.ledger import Balances, Ledger, Limits, now_utc
 from pytest_fusion_audit.metering.owners import Owner, Reader
 from pytest_fusion_audit.metering.store import Answers, Key
+from pytest_fusion_audit.metering.streams import Spool, clean_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_fusion_audit.metering.scope import Scope
+    from pytest_fusion_audit.metering.scrubbing import Scrubber
     from pytest_fusion_audit.metering.wire.base import RequestFacts
 
 #: A call is not sent when less is free: an answer that was paid for must fit on the disk.
@@ -35,9 +36,9 @@ class Calls:
     """Calls of the run in ``folder`` (``audit/<run-id>/calls``).
 
     Opening takes over what dead processes left: their open reservations become orphans (they may have been sent), their
-    holds are released (holds are never sent), their spooled streams are kept as they are. Calls of a batch stay open:
-    their answers lie with the provider until ``batches.Batches`` takes the batch over. A new session also takes back
-    the stop of the one before.
+    holds are released (holds are never sent), their spooled streams are kept (see `clean_streams`). Calls of a batch
+    stay open: their answers lie with the provider until ``batches.Batches`` takes the batch over. A new session also
+    takes back the stop of the one before.
 
     Args:
         folder: created when missing.
@@ -51,6 +52,7 @@ class Calls:
 
     def __init__(self, folder: Path, limits: Limits, session: str, *, read_only: bool = False) -> None:
         self.folder = folder
+        self.read_only = read_only
         self.answers = Answers()
         self.balances = Balances()
         self.batches = BatchBook()
@@ -141,7 +143,23 @@ class Calls:
 
     def spool(self, call: str) -> Spool:
         """A file for the chunks of one streamed response."""
-        return Spool(self.folder / "streams" / f"{call}.part")
+        return Spool(self.folder / "streams", call, self.owner.name)
+
+    def clean_streams(self, scrubber: Scrubber) -> int:
+        """Take keys out of the streams that dead processes left unfinished; returns in how many there were any.
+
+        A reader finds nobody dead, so it changes nothing.
+
+        Raises:
+            DiskFullError: no room to write one anew; nothing was sent.
+        """
+        try:
+            return clean_parts(self.folder / "streams", self.owner.dead, scrubber)
+        except OSError as error:
+            raise DiskFullError(
+                f"{self.folder / 'streams'}: what a killed process left cannot be written without keys "
+                f"({error.strerror}); nothing was sent, make room and go on with --fusion-resume"
+            ) from error
 
     def close(self) -> None:
         """Make everything durable and let go of the run; a second time does nothing."""
@@ -152,7 +170,7 @@ class Calls:
 
 def call_row(scope: Scope, key: Key, facts: RequestFacts, host: str, request_sha: str) -> Row:
     """What the journal keeps of a call from the moment it is reserved."""
-    return {
+    row: Row = {
         "t": now_utc(),
         "scope": scope.stated(),
         "host": host,
@@ -163,38 +181,6 @@ def call_row(scope: Scope, key: Key, facts: RequestFacts, host: str, request_sha
         "key": key.digest,
         "parts": dict(key.parts),
     }
-
-
-class Spool:
-    """Chunks of a stream, appended before they are handed on; a kill leaves what had arrived."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
-        self._file: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        self._chunks: list[bytes] = []
-
-    def write(self, chunk: bytes) -> None:
-        """Keep a chunk.
-
-        Raises:
-            OSError: the disk is full.
-        """
-        self._chunks.append(chunk)
-        if self._file is not None and os.write(self._file, chunk) < len(chunk):
-            raise OSError(28, "No space left on device", str(self._path))
-
-    def content(self) -> bytes:
-        """Everything that has arrived, also what the disk did not take."""
-        return b"".join(self._chunks)
-
-    def remove(self) -> None:
-        """Drop the file, once its content is stored as a body."""
-        self.close()
-        self._path.unlink(missing_ok=True)
-
-    def close(self) -> None:
-        """Close the file and leave it; a second time does nothing."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+    if facts.sent_model is not None:
+        row["sent_model"] = facts.sent_model
+    return row

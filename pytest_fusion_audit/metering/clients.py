@@ -6,6 +6,7 @@ hit, and nothing is kept at the provider that it can be asked not to keep.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import httpx2
 from pytest_fusion_audit.errors import FusionAuditError
 from pytest_fusion_audit.metering.concurrency import Concurrency
 from pytest_fusion_audit.metering.models import Api, Capabilities, capabilities, shaped
+from pytest_fusion_audit.metering.processing import after_refusal
 from pytest_fusion_audit.metering.retry import (
     ConfigError,
     KeyRefusedError,
@@ -38,15 +40,21 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from pytest_fusion_audit.metering.prices import Processing
     from pytest_fusion_audit.metering.transport import MeteredTransport
     from pytest_fusion_audit.metering.wire.base import ResponseFacts
 
-__all__ = ["Completion", "Models", "Prompt", "anthropic_client", "openai_client"]
+__all__ = ["Completion", "Models", "Prompt", "anthropic_client", "default_api", "openai_client"]
 _PATHS: Mapping[Api, str] = {
     "openai.chat": "/chat/completions",
     "openai.responses": "/responses",
     "anthropic.messages": "/v1/messages",
 }
+
+
+def default_api(provider: str) -> Api:
+    """The dialect in which a maker is asked."""
+    return "anthropic.messages" if provider == "anthropic" else "openai.chat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +154,7 @@ class Models:
         asked: Mapping[str, JsonValue] | None = None,
         api: Api | None = None,
         stream: bool = False,
+        flex: bool = False,
     ) -> Completion:
         """Ask one model once, waiting out what passes.
 
@@ -157,25 +166,36 @@ class Models:
             asked: sampling and limits in our words, see `models.shaped`.
             api: defaults to the maker's own: messages for Anthropic, else chat completions.
             stream: keep the connection busy while a long answer is written; the facts are the same.
+            flex: at OpenAI's flex tier, and at the standard one when there is no room or the model has no such tier.
 
         Raises:
             KeyRefusedError, QuotaExhaustedError: the run has been stopped.
             ConfigError: the request is refused as it is.
             CostLimitExceeded, RunStoppedError, ReplayMissError: nothing was sent.
         """
-        api = api or ("anthropic.messages" if provider == "anthropic" else "openai.chat")
+        api = api or default_api(provider)
         body, parameters, not_sent = self._body(provider, model, prompt, asked or {}, api)
         if stream:
             body["stream"] = True
+        if flex and api != "anthropic.messages":
+            body["service_tier"] = "flex"
         calls: list[str] = []
 
-        async def ask() -> Reply:
+        async def attempt() -> Reply:
             async with self.concurrency.of(model).slot() as slot:
                 reply = await self._attempt(provider, api, body, scope)
                 slot.tell(reply.status)
             if reply.call is not None:
                 calls.append(reply.call)
             return reply
+
+        async def ask() -> Reply:
+            reply = await attempt()
+            tier: Processing = "flex" if body.get("service_tier") == "flex" else "standard"
+            if after_refusal(tier, reply.status or 0, reply.facts.error_code) is None:
+                return reply
+            del body["service_tier"]  # no room at that tier: nothing was billed, and waiting for it may take hours
+            return await attempt()
 
         variable = self.variables.get(provider, f"the key of {provider}")
         try:
@@ -192,6 +212,23 @@ class Models:
             stored=reply.stored,
             latency_s=reply.latency_s,
         )
+
+    def request(
+        self,
+        provider: str,
+        model: str,
+        prompt: Prompt,
+        asked: Mapping[str, JsonValue] | None = None,
+        api: Api | None = None,
+    ) -> tuple[str, bytes]:
+        """URL and body of the request that `complete` would send, for a batch.
+
+        Raises:
+            ConfigError: no output limit is known, or no base URL.
+        """
+        api = api or default_api(provider)
+        body, _, _ = self._body(provider, model, prompt, asked or {}, api)
+        return f"{self._url(provider)}{_PATHS[api]}", json.dumps(body, ensure_ascii=False).encode()
 
     def _body(
         self, provider: str, model: str, prompt: Prompt, asked: Mapping[str, JsonValue], api: Api
@@ -213,12 +250,15 @@ class Models:
     def _client(self, provider: str, *, messages: bool) -> Any:
         known = self._clients.get((provider, messages))
         if known is None:
-            if provider not in self.urls:
-                raise ConfigError(f"no base URL is known for {provider}; nothing was sent")
             make = anthropic_client if messages else openai_client
-            known = make(self.transport, base_url=self.urls[provider], timeout_s=self.timeout_s)
+            known = make(self.transport, base_url=self._url(provider), timeout_s=self.timeout_s)
             self._clients[provider, messages] = known
         return known
+
+    def _url(self, provider: str) -> str:
+        if provider not in self.urls:
+            raise ConfigError(f"no base URL is known for {provider}; nothing was sent")
+        return self.urls[provider]
 
     async def _attempt(self, provider: str, api: Api, body: dict[str, Any], scope: Scope) -> Reply:
         client = self._client(provider, messages=api == "anthropic.messages")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from pytest_fusion_audit.errors import FusionAuditError
 from pytest_fusion_audit.evidence.money import MICRO, micro_usd
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 #: Ceiling of a run unless ``caps_usd.total`` sets another (R2).
 CEILING_MICRO_USD: Final = 500 * MICRO
 SpendOption: TypeAlias = Literal["auto", "never"]
+
+
+class NoConsentError(FusionAuditError):
+    """Something would be billed and nobody has agreed to it; nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)

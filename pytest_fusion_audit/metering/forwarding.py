@@ -13,6 +13,7 @@ from pytest_fusion_audit.errors import FusionAuditError
 from pytest_fusion_audit.metering.handing_on import HandingOn
 from pytest_fusion_audit.metering.keys import PLACEHOLDER
 from pytest_fusion_audit.metering.scope import HEADER, Scope
+from pytest_fusion_audit.metering.wire.base import ANTHROPIC_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ HOP = frozenset(
 )
 #: Headers of the caller that never go on: the hop, placeholders for the real key, and what would compress an answer.
 _NOT_FORWARDED = HOP | {"host", "expect", "authorization", "x-api-key", "api-key", "cookie", "accept-encoding", HEADER}
-_ANTHROPIC_STYLE = [("anthropic-version", "2023-06-01"), ("x-api-key", PLACEHOLDER)]
+_ANTHROPIC_STYLE = [("anthropic-version", ANTHROPIC_VERSION), ("x-api-key", PLACEHOLDER)]
 
 
 class NotServedError(FusionAuditError):
@@ -95,10 +96,10 @@ def forwarding(
     passage = None if document is None else third_door.passage(asked.dialect, asked.path, document)
     headers, query = _headers(asked), asked.query
     if passage is not None:
-        base, path, content = passage.base, passage.path, _encoded(passage.document)
+        base, path, content = passage.base, passage.path, encoded(passage.document)
     else:
         path = asked.path
-        content = _encoded(document) if document is not None and asked.renamed else asked.body
+        content = encoded(document) if document is not None and asked.renamed else asked.body
     translated = passage is not None and passage.translated
     if translated:
         gone = ("openai-", "x-stainless-")
@@ -150,7 +151,8 @@ def _headers(asked: Asked) -> list[tuple[str, str]]:
     return [*headers, ("x-api-key", PLACEHOLDER)] if own_style else headers
 
 
-def _encoded(document: Mapping[str, Any]) -> bytes:
+def encoded(document: Mapping[str, Any]) -> bytes:
+    """A body with its characters as they are, as SDKs send it."""
     try:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:  # half a character, which only its escape can say

@@ -38,6 +38,7 @@ __all__ = [
     "credentials_in_url",
     "environment_endpoints",
     "header_lines",
+    "host_of",
     "maker_of",
     "resolve_endpoint",
 ]
@@ -113,6 +114,22 @@ def _resolved(
             "audits/fusion.yaml"
         )
     return endpoint
+
+
+def host_of(url: str) -> str:
+    """How the host of a URL is called everywhere: ``name``, or ``name:port`` where the port is not the scheme's own.
+
+    Raises:
+        UnlistedHostError: the URL is odd or holds credentials.
+
+    >>> host_of("https://API.openai.com:443/v1"), host_of("http://127.0.0.1:8091/v1")
+    ('api.openai.com', '127.0.0.1:8091')
+    """
+    parsed = _parsed(url, "a request")
+    del url
+    if isinstance(parsed, UnlistedHostError):
+        raise parsed
+    return parsed[1]
 
 
 def credentials_in_url(what: str) -> UnlistedHostError:

@@ -205,6 +205,17 @@ class KeyRing:
                 self.warnings.append(read.warning)
         return self._read[name]
 
+    def endpoint_of(self, url: httpx2.URL) -> Endpoint:
+        """The endpoint that a request goes to.
+
+        Raises:
+            UnlistedHostError: the host gets no key and no request.
+        """
+        origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        if origin not in self._endpoints:
+            self._endpoints[origin] = self.endpoint(origin)
+        return self._endpoints[origin]
+
     def authorise(self, request: httpx2.Request) -> None:
         """Take every credential off a request and put the one on that belongs to the host it goes to.
 
@@ -212,10 +223,7 @@ class KeyRing:
             UnlistedHostError: the host gets no key and no request. KeyMissingError, KeyFormatError: see `key_of`.
         """
         url = request.url
-        origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
-        if origin not in self._endpoints:
-            self._endpoints[origin] = self.endpoint(origin)
-        endpoint = self._endpoints[origin]
+        endpoint = self.endpoint_of(url)
         if url.userinfo or (url.query and secrets_in_url(str(url))):
             raise credentials_in_url(f"the URL of a request to {endpoint.host}")
         key = self.key_of(endpoint)

@@ -57,6 +57,8 @@ class Ledger:
         self.owner = owner
         self._dead = dead
         self._unattended = unattended
+        #: Turns (by their hold) in which this process refused a call for want of money: their results are censored.
+        self.refused: dict[str, CostLimitExceeded] = {}
         self._failed: str | None = None
         self._buried = time.monotonic()
         # Three lines: a call of a turn must never wait behind a new turn that waits for that turn to end.
@@ -115,7 +117,12 @@ class Ledger:
                     self._lose_patience(phase, amount, patience)
             return row
 
-        row = await (self._calls if hold is None else self._turn_calls).served(attempt)
+        try:
+            row = await (self._calls if hold is None else self._turn_calls).served(attempt)
+        except CostLimitExceeded as refusal:
+            if hold is not None:
+                self.refused[hold] = refusal
+            raise
         try:
             await self.journal.durable(row["end"])
         except BaseException:
@@ -260,7 +267,11 @@ class Ledger:
         return self.balances.total()
 
     def left(self, phase: str) -> int:
-        """Micro-dollars that a call of this phase could still take."""
+        """Micro-dollars that a call of this phase could still take; below 0 when a cap was lowered.
+
+        Raises:
+            PhaseNotOpenError: see `bounds`.
+        """
         self.journal.refresh()
         return min(cap - account.committed for _, cap, account in bounds(self.limits, self.balances, phase))
 

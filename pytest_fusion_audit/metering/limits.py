@@ -56,17 +56,33 @@ class RunStoppedError(FusionAuditError):
     """The run was stopped (key refused, unknown price, another model answered); nothing was sent."""
 
 
+class PhaseNotOpenError(FusionAuditError):
+    """A call of a phase whose money nobody has opened; nothing was sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Caps of a run in micro-dollars; ``reserve`` may be touched by phase 6 only."""
+    """Caps of a run in micro-dollars; ``reserve`` may be touched by phase 6 only.
+
+    ``opened_only`` refuses the calls of phases that have no cap in ``phases``: `metering.budget` opens them.
+    """
 
     total: int
     reserve: int = 0
     phases: Mapping[str, int] = field(default_factory=dict)
+    opened_only: bool = False
 
 
 def bounds(limits: Limits, balances: Balances, phase: str) -> list[tuple[str, int, Account]]:
-    """What bounds a call of a phase: name and amount of each cap, and the account that it bounds."""
+    """What bounds a call of a phase: name and amount of each cap, and the account that it bounds.
+
+    Raises:
+        PhaseNotOpenError: only opened phases may spend, and this one was not.
+    """
+    if limits.opened_only and phase not in limits.phases:
+        raise PhaseNotOpenError(
+            f"a call of phase {phase}, whose money was not opened; nothing was sent: call budget.phase({phase!r}) first"
+        )
     everything = balances.total()
     found = [("the cap of the run", limits.total, everything)]
     if phase.partition(".")[0] != FINAL_PHASE:

@@ -15,7 +15,7 @@ import httpx2
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from pytest_fusion_audit.metering.calls import Spool
+    from pytest_fusion_audit.metering.streams import Spool
     from pytest_fusion_audit.metering.wire.base import ResponseFacts, StreamReader
 
     #: Called with the facts, everything that arrived, and whether the stream came to its end.

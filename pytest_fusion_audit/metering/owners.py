@@ -97,6 +97,23 @@ class Owner:
         os.close(self._session_file)
 
 
+def check_free(folder: Path, session: str) -> None:
+    """Return when no other session works on the run in this ``calls`` folder.
+
+    Raises:
+        RunBusyError: one does; the message names it.
+    """
+    try:
+        file = os.open(folder / "session.json", os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        if not _locked(file, fcntl.LOCK_EX) and _read(file).get("session") != session:
+            raise _busy(file)
+    finally:
+        os.close(file)
+
+
 class Reader:
     """A process that only reads: it owns nothing, refuses nobody and finds nobody dead."""
 

@@ -1,9 +1,10 @@
 """What a call costs and what it can cost at most, in integer micro-dollars rounded up once.
 
 A model is priced by its exact id only (case 2): ``genai-prices`` by itself would match an invented snapshot to a
-sibling and an unknown processing to the standard price, so its list of models is read directly, at a fixed moment. A
-panel file's ``pricing`` is used for ids the table does not know; where both know one, the dearer of the two prices of
-each call is reserved and charged, and ``PriceBook.differences`` tells where they differ (finding ``prices_differ``).
+sibling and an unknown processing to the standard price, so its list of models is read directly, at a fixed moment. The
+``pricing`` of a panel file or of a listed host is used for ids the table does not know; where several know one, the
+dearest of their prices of each call is reserved and charged, and ``PriceBook.differences`` tells where they differ
+(finding ``prices_differ``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pytest_fusion_audit.metering.price_table import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pytest_fusion_audit.metering.usage import Usage
     from pytest_fusion_audit.metering.wire.facts import CacheWrite
@@ -43,6 +44,8 @@ __all__ = [
 
 Processing: TypeAlias = Literal["standard", "batch", "flex"]
 
+#: Whose statement of a price it is, where it is not a listed host's.
+PANEL_FILE = "the panel file"
 _TIER_ROWS: dict[str, RowName] = {"flex": "flex", "priority": "priority", "fast": "fast"}
 
 
@@ -52,30 +55,51 @@ class UnknownPriceError(FusionAuditError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceDifference:
-    """A rate that the panel file states otherwise than the table, in dollars per million tokens."""
+    """A rate that is stated otherwise than in the table, in dollars per million tokens.
+
+    ``where`` is `PANEL_FILE`, or the listed host that states it; ``panel`` is the rate stated there.
+    """
 
     provider: str
     model: str
     field: str  # input, cached_input or output
     table: float
     panel: float
+    where: str = PANEL_FILE
 
 
 class PriceBook:
     """Prices of all models of a run, fixed at one moment.
 
     Args:
-        panel_pricing: ``pricing`` blocks by model id, as the panel file or ``endpoints.allow`` states them.
+        panel_pricing: ``pricing`` blocks by model id, as the panel file states them.
         at: the moment whose prices hold; now when None. Prices change at midnight UTC of listed days, so a run that
             takes days opens a new book on each resume.
+        further: further statements, by whose they are, see `beside`.
     """
 
-    def __init__(self, panel_pricing: Mapping[str, PanelPrice] | None = None, at: datetime | None = None) -> None:
+    def __init__(
+        self,
+        panel_pricing: Mapping[str, PanelPrice] | None = None,
+        at: datetime | None = None,
+        *,
+        further: Mapping[str, Mapping[str, PanelPrice]] | None = None,
+    ) -> None:
         moment = datetime.now(UTC) if at is None else at
         self.at = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        self._panel = dict(panel_pricing or {})
+        self._stated = {PANEL_FILE: dict(panel_pricing or {}), **(further or {})}
         self._known: dict[tuple[str, str], tuple[Price, ...]] = {}
         self._dear_rows_seen: dict[str, set[RowName]] = {}
+
+    def beside(self, where: str, pricing: Mapping[str, PanelPrice]) -> PriceBook:
+        """A book of the same moment with one more statement of prices: the dearest of all that know a model holds.
+
+        Args:
+            where: whose statement it is: a listed host.
+            pricing: its ``pricing`` blocks by model id.
+        """
+        further = {name: stated for name, stated in self._stated.items() if name != PANEL_FILE}
+        return PriceBook(self._stated[PANEL_FILE], self.at, further={**further, where: pricing})
 
     def resolve(self, provider: str, model: str) -> str | None:
         """The id under which a model is priced: exact, or exact after one provider prefix and one date; else None."""
@@ -97,27 +121,31 @@ class PriceBook:
 
     @property
     def differences(self) -> tuple[PriceDifference, ...]:
-        """Where the panel file and the table state different list prices of one model, sorted by model and field."""
-        found = []
-        for provider in ("openai", "anthropic"):
-            for model in sorted(self._panel):
-                listed, stated = _pair(self._prices(provider, model))
-                if listed is None or stated is None:
-                    continue
-                theirs, ours = listed.rows["standard"].steps[0][1], stated.rows["standard"].steps[0][1]
-                for field, one, two in (
-                    ("input", theirs.input, ours.input),
-                    ("cached_input", theirs.cached, ours.cached),
-                    ("output", theirs.output, ours.output),
-                ):
-                    stated_here = field != "cached_input" or self._panel[model].cached_input is not None
-                    if one != two and stated_here:
-                        found.append(
-                            PriceDifference(
-                                provider=provider, model=model, field=field, table=one / MICRO, panel=two / MICRO
-                            )
-                        )
-        return tuple(found)
+        """Where a statement and the table give different list prices of one model, sorted by maker, model and field."""
+        return tuple(
+            difference
+            for where, pricing in self._stated.items()
+            for provider in ("openai", "anthropic")
+            for model in sorted(pricing)
+            for difference in self._differences(where, provider, model, pricing[model])
+        )
+
+    def _differences(self, where: str, provider: str, model: str, pricing: PanelPrice) -> Iterator[PriceDifference]:
+        listed = self._listed(provider, model)
+        if listed is None:
+            return
+        stated = panel_price(listed.model, pricing, listed)
+        theirs, ours = listed.rows["standard"].steps[0][1], stated.rows["standard"].steps[0][1]
+        for field, one, two in (
+            ("input", theirs.input, ours.input),
+            ("cached_input", theirs.cached, ours.cached),
+            ("output", theirs.output, ours.output),
+        ):
+            stated_here = field != "cached_input" or pricing.cached_input is not None
+            if one != two and stated_here:
+                yield PriceDifference(
+                    provider=provider, model=model, field=field, table=one / MICRO, panel=two / MICRO, where=where
+                )
 
     def cost(self, provider: str, model: str, usage: Usage, *, processing: Processing = "standard") -> int:
         """Micro-dollars of one call, rounded up once; the dearer of table and panel where both know the model.
@@ -199,12 +227,18 @@ class PriceBook:
 
     def _look_up(self, provider: str, model: str) -> tuple[Price, ...]:
         names = candidate_ids(provider, model)
-        listed = next((price for name in names if (price := table_price(provider, name, self.at)) is not None), None)
-        stated = next((name for name in names if name in self._panel), None)
-        if stated is None:
-            return () if listed is None else (listed,)
-        mine = panel_price(listed.model if listed else stated, self._panel[stated], listed)
-        return (mine,) if listed is None else (listed, mine)
+        listed = self._listed(provider, model)
+        found = [] if listed is None else [listed]
+        for pricing in self._stated.values():
+            stated = next((name for name in names if name in pricing), None)
+            if stated is not None:
+                found.append(panel_price(listed.model if listed else stated, pricing[stated], listed))
+        return tuple(found)
+
+    def _listed(self, provider: str, model: str) -> Price | None:
+        """The table's price."""
+        prices = (table_price(provider, name, self.at) for name in candidate_ids(provider, model))
+        return next((price for price in prices if price is not None), None)
 
     def _must(self, provider: str, model: str) -> tuple[Price, ...]:
         prices = self._prices(provider, model)
@@ -214,12 +248,6 @@ class PriceBook:
                 "nothing was sent: name the model exactly, or give its endpoint a `pricing` in the panel file"
             )
         return prices
-
-
-def _pair(prices: tuple[Price, ...]) -> tuple[Price | None, Price | None]:
-    return next((p for p in prices if p.source == "table"), None), next(
-        (p for p in prices if p.source == "panel"), None
-    )
 
 
 def _row_of(processing: Processing, reported: str | None) -> RowName:

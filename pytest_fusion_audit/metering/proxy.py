@@ -24,6 +24,7 @@ from pytest_fusion_audit.errors import FusionAuditError
 from pytest_fusion_audit.metering.attribution import route_of
 from pytest_fusion_audit.metering.forwarding import HOP, Asked, Forwarding, NotServedError, forwarding, listing
 from pytest_fusion_audit.metering.ledger import CostLimitExceeded, RunStoppedError
+from pytest_fusion_audit.metering.proxy_batches import ProxyBatches
 from pytest_fusion_audit.metering.store import ReplayMissError
 from pytest_fusion_audit.metering.third_door import ThirdDoor, models_listed
 from pytest_fusion_audit.metering.wire.base import dialect_of, is_event_stream
@@ -63,6 +64,7 @@ class Proxy:
         refusals: what was refused, and for whom; a turn with a refusal of the cap is ``censored_budget``.
         not_sent: (model, parameter) -> how often the third door left it out, because the model refuses it.
         faults: what went wrong inside the proxy itself; empty unless there is a fault in this tool or a full disk.
+        batches: files and batches of both makers.
     """
 
     transport: MeteredTransport
@@ -75,6 +77,10 @@ class Proxy:
     refusals: list[tuple[Scope, FusionAuditError]] = field(default_factory=list)
     not_sent: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: list[Exception] = field(default_factory=list)
+    batches: ProxyBatches = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.batches = ProxyBatches(self)
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -85,22 +91,13 @@ class Proxy:
         route = route_of(raw.decode("ascii", "replace"))
         if route is None or not secrets.compare_digest(route.token, self.token):
             return _problem(404, "unknown_route", "this proxy serves one run; its base URLs carry the run's token")
-        scope = self.attribution.base
+        scope = self.attribution.scope_of(route.role, None, b"")
         try:
-            body = await request.body()
-            document, alias_stage, renamed = self._read(body)
-            asked = Asked(
-                method=request.method,
-                path=route.path,
-                query=request.url.query,
-                headers=request.headers.items(),
-                body=body,
-                dialect=dialect_of(request.method, route.path),
-                document=document,
-                renamed=renamed,
-            )
-            scope = self.attribution.scope_of(route.role, alias_stage, body)
-            return await self._served(asked, route.role, scope)
+            answer = await self.batches.answer(request, route)
+            if answer is None:
+                asked, alias_stage = await self._asked(request, route.path)
+                scope = self.attribution.scope_of(route.role, alias_stage, asked.body)
+                answer = await self._served(asked, route.role, scope)
         except FusionAuditError as error:
             return self._refusal(scope, error)
         except httpx2.TransportError as error:
@@ -110,6 +107,23 @@ class Proxy:
         except Exception as error:  # noqa: BLE001 - a traceback could show a key; the run looks at `faults`
             self.faults.append(error)
             return _problem(500, "proxy_fault", f"a fault in the metering proxy ({type(error).__name__})")
+        return answer
+
+    async def _asked(self, request: Request, path: str) -> tuple[Asked, str | None]:
+        """What was asked, and the stage that an alias names."""
+        body = await request.body()
+        document, alias_stage, renamed = self._read(body)
+        asked = Asked(
+            method=request.method,
+            path=path,
+            query=request.url.query,
+            headers=request.headers.items(),
+            body=body,
+            dialect=dialect_of(request.method, path),
+            document=document,
+            renamed=renamed,
+        )
+        return asked, alias_stage
 
     def _read(self, body: bytes) -> tuple[Mapping[str, Any] | None, str | None, bool]:
         """The request as JSON with the real model id, the stage that an alias names, and whether it was an alias."""
@@ -126,7 +140,7 @@ class Proxy:
         if not _SERVED.fullmatch(f"{asked.method} {asked.path}"):
             raise NotServedError(
                 f"{asked.method} {asked.path} cannot be metered, so it was not forwarded; this proxy serves chat "
-                "completions, responses, messages and models"
+                "completions, responses, messages, models, and files and batches of these"
             )
         base = self.upstreams.get(role or "*") or self.upstreams.get("*")
         if asked.dialect == "openai.models":

@@ -36,6 +36,7 @@ async def serving(proxy: Proxy) -> AsyncIterator[str]:
     """Serve the proxy for the length of the block; yields its root URL with the run's token.
 
     Calls that are still going on when the block ends are finished by the transport, whose ``aclose`` waits for them.
+    Batches that are on their way then are left to the next session.
 
     Raises:
         FusionAuditError: it did not start within 15 s.
@@ -63,6 +64,7 @@ async def serving(proxy: Proxy) -> AsyncIterator[str]:
         finally:
             server.should_exit = True
             await task
+            await proxy.batches.aclose()
 
 
 async def _started(server: uvicorn.Server, task: asyncio.Task[None]) -> None:

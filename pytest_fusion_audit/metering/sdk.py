@@ -18,7 +18,13 @@ from pytest_fusion_audit.metering.transport import (
     STORED_HEADER,
     UNSENT,
 )
-from pytest_fusion_audit.metering.wire.base import ResponseFacts, StreamReader, is_event_stream, response_facts
+from pytest_fusion_audit.metering.wire.base import (
+    ANTHROPIC_VERSION,
+    ResponseFacts,
+    StreamReader,
+    is_event_stream,
+    response_facts,
+)
 
 if TYPE_CHECKING:
     import anthropic
@@ -74,7 +80,10 @@ def openai_client(
 def anthropic_client(
     transport: MeteredTransport, *, base_url: str = ANTHROPIC_URL, timeout_s: float = TIMEOUT_S
 ) -> anthropic.AsyncAnthropic:
-    """The Anthropic SDK behind the door; as `openai_client`, but ``base_url`` has no ``/v1``."""
+    """The Anthropic SDK behind the door; as `openai_client`, but ``base_url`` has no ``/v1``.
+
+    It asks in the version `ANTHROPIC_VERSION` of the API, like batches.
+    """
     import anthropic  # noqa: PLC0415 - 0.8 s
 
     return anthropic.AsyncAnthropic(
@@ -82,6 +91,7 @@ def anthropic_client(
         api_key=_PLACEHOLDER,
         max_retries=0,
         timeout=timeout_s,
+        default_headers={"anthropic-version": ANTHROPIC_VERSION},
         http_client=_http_client(transport, timeout_s),
     )
 

@@ -6,17 +6,22 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_fusion_audit.metering.endpoints import ForeignModelError
 from pytest_fusion_audit.metering.ledger import now_utc
 
 if TYPE_CHECKING:
     import httpx2
 
+    from pytest_fusion_audit.metering.endpoints import Endpoint
     from pytest_fusion_audit.metering.journal import Row
+    from pytest_fusion_audit.metering.scrubbing import Scrubber
     from pytest_fusion_audit.metering.wire.base import RequestFacts, ResponseFacts
 
 #: Answered without having worked on the prompt: settled at 0. Other failures of the kind 502, 504 and 52x come from
 #: something between us and the provider, which may have worked and billed: their reservation stays charged.
 _UNBILLED = frozenset({400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 422, 429, 500, 501, 503, 529})
+#: Fields of a row that hold text of the upstream as it came.
+_UPSTREAMS_WORDS = ("type", "finish", "model", "request_id")
 _NO_ANSWER = frozenset({"pipeline_error", "provider_error"})
 _SAME_AGAIN = frozenset({"context_length", "refused"})
 
@@ -52,6 +57,15 @@ class Settlement:
     row: dict[str, Any]
     stop: str | None
 
+    def kept(self, body: str, scrubber: Scrubber | None) -> dict[str, Any]:
+        """The row as the journal keeps it: with the hash of the body, and without keys in the upstream's own words."""
+        row = {**self.row, "body": body}
+        if self.answered:
+            row["answer"] = body
+        if scrubber is not None:
+            row |= {name: scrubber.text(row[name]) for name in _UPSTREAMS_WORDS if isinstance(row.get(name), str)}
+        return row
+
 
 def settlement(
     pricing: Pricing,
@@ -63,6 +77,7 @@ def settlement(
     latency_s: float | None,
     whole: bool = True,
     batch: bool = False,
+    endpoint: Endpoint | None = None,
 ) -> Settlement:
     """Settle an answer.
 
@@ -75,18 +90,23 @@ def settlement(
         latency_s: seconds it took, None after a suspend.
         whole: False for a stream that broke off.
         batch: it was sent in a batch, at the batch price.
+        endpoint: where it went; a listed host has to say that a model of the two makers answered.
     """
     host, status, headers = call["host"], response.status_code, response.headers
-    cost = 0 if status in _UNBILLED else pricing.cost_of(host, facts, answer, batch=batch)
+    cost = 0 if facts.free or status in _UNBILLED else pricing.cost_of(host, facts, answer, batch=batch)
     charged = call["reserved"] if cost is None else cost
     # A prompt that does not fit, or breaks a rule, gets the same refusal every time: it is kept like an answer.
     answered = whole and answer.outcome not in _NO_ANSWER and (status < 400 or answer.outcome in _SAME_AGAIN)
-    other = status < 400 and answer.model is not None and not pricing.same_model(host, facts.model, answer.model)
+    other = status < 400 and answer.model is not None and not as_asked(pricing, host, facts, answer.model)
+    foreign = None
+    if endpoint is not None and status < 400 and facts.model is not None and (answered or answer.model is not None):
+        foreign = _foreign(endpoint, facts.model, answer.model)
     flags = {
         "usage_unknown": cost is None,
         "usage_inconsistent": answer.usage is not None and answer.usage.inconsistent,
         "over_reservation": charged > call["reserved"],
         "other_model": other,
+        "foreign_model": foreign is not None,
     }
     row: dict[str, Any] = {
         "t": now_utc(),
@@ -101,13 +121,26 @@ def settlement(
     }
     if any(flags.values()):
         row["flags"] = [name for name, set_ in flags.items() if set_]
-    stop = None
-    if other and cost is None:
+    stop = foreign
+    if stop is None and other and cost is None:
         stop = (
             f"{facts.model} was asked for and {answer.model} answered, which has no known price; "
             "pin the model or add its pricing to the panel file"
         )
     return Settlement(charged, cost is None, answered, row, stop)
+
+
+def as_asked(pricing: Pricing, host: str, facts: RequestFacts, answered: str) -> bool:
+    """Whether the model that answered is the one asked for, by the panel's name of it or by the one that was sent."""
+    return any(pricing.same_model(host, name, answered) for name in (facts.model, facts.sent_model) if name is not None)
+
+
+def _foreign(endpoint: Endpoint, asked: str, answered: str | None) -> str | None:
+    try:
+        endpoint.check_answered(asked, answered)
+    except ForeignModelError as error:
+        return str(error)
+    return None
 
 
 def usage_row(answer: ResponseFacts) -> dict[str, Any] | None:

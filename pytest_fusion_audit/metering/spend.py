@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 from pytest_fusion_audit.errors import EvidenceError
 from pytest_fusion_audit.evidence.files import write_durably
 from pytest_fusion_audit.evidence.money import micro_usd, usd
+from pytest_fusion_audit.evidence.records import Phase
 from pytest_fusion_audit.metering.balances import Account, Balances
 from pytest_fusion_audit.metering.calls import Calls
 from pytest_fusion_audit.metering.journal import Journal, Row
 from pytest_fusion_audit.metering.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
+
+LEDGER = "spend-ledger.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,36 @@ class Open:
     orphan: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseFacts:
+    """What a phase was opened for, as `metering.budget` writes it into the journal; unknown is None.
+
+    Attributes:
+        suite: suite it runs on.
+        tasks: number of tasks planned.
+        est: the plan's figure, micro-dollars.
+        note: anything else.
+        git_sha: commit at which it was opened.
+        cap: its cap at that moment, micro-dollars.
+    """
+
+    suite: str | None = None
+    tasks: int | None = None
+    est: int | None = None
+    note: str | None = None
+    git_sha: str | None = None
+    cap: int | None = None
+
+    def row(self) -> Row:
+        """The facts that are known, for the journal."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+
+    @classmethod
+    def of_row(cls, row: Row) -> PhaseFacts:
+        """The facts of a row of the journal."""
+        return cls(**{name: row.get(name) for name in cls.__slots__})
+
+
 @dataclass(slots=True)
 class Spend:
     """Money of one run in micro-dollars; ``groups`` holds an account per (phase, model, stage)."""
@@ -41,7 +74,7 @@ class Spend:
     groups: dict[tuple[str, str, str], Account]
     open: list[Open]
     stopped: str | None = None
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # phase -> suite, tasks, estimate, note
+    phases: dict[str, PhaseFacts] = field(default_factory=dict)
 
 
 class _Groups:
@@ -50,11 +83,14 @@ class _Groups:
     def __init__(self) -> None:
         self.all = Balances()
         self.by_group: dict[tuple[str, str, str], Balances] = defaultdict(Balances)
+        self.phases: dict[str, PhaseFacts] = {}
         self._of_call: dict[str, tuple[str, str, str]] = {}
 
     def take(self, row: Row) -> None:
         self.all.take(row)
         event, call = row.get("e"), row.get("id")
+        if event == "phase":
+            self.phases[row["phase"]] = PhaseFacts.of_row(row)
         if event == "reserve":
             scope = row.get("scope") or {}
             self._of_call[str(call)] = (row["phase"], row.get("model") or "unknown", scope.get("stage", "unknown"))
@@ -94,43 +130,61 @@ def spend_of(run: Path) -> Spend:
             for call, orphan in waiting
         ],
         stopped=groups.all.stopped,
+        phases=groups.phases,
     )
 
 
-def ledger_rows(spend: Spend, facts: Mapping[str, Mapping[str, Any]], git_sha: str | None) -> list[dict[str, Any]]:
-    """Lines of ``spend-ledger.jsonl`` (R2), one per phase that billed; ``cum_usd`` sums ``measured_usd`` up.
-
-    Args:
-        spend: what the journal says; measured = settled + unknown usage + orphans.
-        facts: phase -> ``suite``, ``tasks``, ``est_usd`` and ``note`` as planned; what is not known is null.
-        git_sha: commit the phases ran at, None when unknown.
-    """
-    rows: list[dict[str, Any]] = []
+def phase_records(spend: Spend) -> list[Phase]:
+    """Evidence of what each phase cost: a line of the spend ledger each, in the order of the phases."""
+    records: list[Phase] = []
     running = 0
-    for phase in sorted({group[0] for group in spend.groups}):
+    for line, phase in enumerate(sorted({group[0] for group in spend.groups}), 1):
         measured = sum(account.spent for group, account in spend.groups.items() if group[0] == phase)
         running += measured
-        known = facts.get(phase, {})
-        rows.append(
-            {
-                "phase": phase,
-                "suite": known.get("suite"),
-                "tasks": known.get("tasks"),
-                "est_usd": known.get("est_usd"),
-                "measured_usd": usd(measured),
-                "cum_usd": usd(running),
-                "git_sha": git_sha,
-                "note": known.get("note"),
-            }
+        facts = spend.phases.get(phase, PhaseFacts())
+        records.append(
+            Phase(
+                phase=phase,
+                suite=facts.suite,
+                tasks=facts.tasks,
+                est_micro_usd=facts.est,
+                measured_micro_usd=measured,
+                cum_micro_usd=running,
+                git_sha=facts.git_sha,
+                note=facts.note,
+                line=line,
+                source=LEDGER,
+            )
         )
-    return rows
+    return records
 
 
-def write_ledger(run: Path, facts: Mapping[str, Mapping[str, Any]], git_sha: str | None) -> list[dict[str, Any]]:
-    """Derive ``spend-ledger.jsonl`` of a run anew from its journal; returns its rows."""
-    rows = ledger_rows(spend_of(run), facts, git_sha)
-    write_durably(run / "spend-ledger.jsonl", "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows).encode())
-    return rows
+def ledger_rows(spend: Spend) -> list[dict[str, Any]]:
+    """Lines of ``spend-ledger.jsonl`` (R2), one per phase that billed.
+
+    ``measured_usd`` = settled + unknown usage + orphans; ``cum_usd`` is its running sum; unknown is null.
+    """
+    return [
+        {
+            "phase": phase.phase,
+            "suite": phase.suite,
+            "tasks": phase.tasks,
+            "est_usd": None if phase.est_micro_usd is None else usd(phase.est_micro_usd),
+            "measured_usd": usd(phase.measured_micro_usd or 0),
+            "cum_usd": usd(phase.cum_micro_usd or 0),
+            "git_sha": phase.git_sha,
+            "note": phase.note,
+        }
+        for phase in phase_records(spend)
+    ]
+
+
+def write_ledger(run: Path) -> Spend:
+    """Derive ``spend-ledger.jsonl`` of a run anew from its journal; returns what the journal says."""
+    spend = spend_of(run)
+    text = "".join(json.dumps(row, sort_keys=True) + "\n" for row in ledger_rows(spend))
+    write_durably(run / LEDGER, text.encode())
+    return spend
 
 
 def settle_orphan(run: Path, call: str, dollars: str, session: str) -> int:
@@ -163,6 +217,7 @@ def settle_orphan(run: Path, call: str, dollars: str, session: str) -> int:
         calls.journal.durably(calls.ledger.settle(row, charged, estimated=False, facts={"by": "user"}))
     finally:
         calls.close()
+    write_ledger(run)
     return charged
 
 

@@ -1,9 +1,9 @@
 """The call store: stored answers by the key of their call, and the key itself.
 
-Key = canonical request + format version + scope. Absent and explicit values differ, so do trailing blanks; the order of
-an object's keys, credentials and scheduling (the service tier: `prefer` may change on resume) do not count. The n-th
-time a session asks for a key it gets the n-th stored answer, if there is one: k samples stay k answers, and only a
-resume finds any.
+Key = canonical request + the header fields that can change its answer + format version + scope. Absent and explicit
+values differ, so do trailing blanks; the order of an object's keys, credentials and scheduling (the service tier:
+`prefer` may change on resume) do not count. The n-th time a session asks for a key it gets the n-th stored answer, if
+there is one: k samples stay k answers, and only a resume finds any.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pytest_fusion_audit.metering.journal import Row
     from pytest_fusion_audit.metering.scope import Scope
 
-KEY_VERSION = 1
+KEY_VERSION = 2
+#: Header fields of a request that can change its answer: versions and trials of an API.
+KEYED_HEADERS = ("anthropic-beta", "anthropic-version", "openai-beta")
 
 
 class ReplayMissError(FusionAuditError):
@@ -37,13 +39,16 @@ class Key:
     parts: Mapping[str, str]
 
 
-def key_of(url: str, body: bytes, scope: Scope) -> Key:
+def key_of(url: str, body: bytes, scope: Scope, headers: Mapping[str, str] | None = None) -> Key:
     """Key of a request.
 
     Args:
-        url: where the request goes, without credentials and query: another endpoint may answer differently.
+        url: where the request goes, with its query (an API's version may stand there): another endpoint may answer
+            differently.
         body: JSON; any other bytes count as they are.
         scope: what the call is for.
+        headers: header fields of the request, names in lower case or of any case in an ``httpx2.Headers``; those of
+            `KEYED_HEADERS` count. A field that is absent differs from every value.
     """
     try:
         document = json.loads(body)
@@ -55,7 +60,9 @@ def key_of(url: str, body: bytes, scope: Scope) -> Key:
         request = {"model": document.get("model"), "prompt": prompt, "parameters": rest}
     else:
         request = {"model": None, "prompt": hashlib.sha256(body).hexdigest(), "parameters": None}
-    parts = {name: _digest(part) for name, part in {**request, "endpoint": url, "scope": scope.keyed()}.items()}
+    keyed = {} if headers is None else {name: headers[name] for name in KEYED_HEADERS if name in headers}
+    whole = {**request, "endpoint": url, "headers": keyed, "scope": scope.keyed()}
+    parts = {name: _digest(part) for name, part in whole.items()}
     return Key(_digest([KEY_VERSION, parts]), parts)
 
 

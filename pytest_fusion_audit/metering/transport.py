@@ -7,7 +7,7 @@ comes back through the door and is reserved again. Every response names its call
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import httpx2
@@ -15,9 +15,10 @@ import httpx2
 from pytest_fusion_audit.errors import FusionAuditError
 from pytest_fusion_audit.metering.calls import DiskFullError
 from pytest_fusion_audit.metering.metered_stream import MeteredStream
+from pytest_fusion_audit.metering.passing import addressed, forwarded, kept_headers
 from pytest_fusion_audit.metering.scope import HEADER, Scope
 from pytest_fusion_audit.metering.settling import Pricing, Settlement, Stopwatch, settlement
-from pytest_fusion_audit.metering.store import Key, StoredAnswer, key_of
+from pytest_fusion_audit.metering.store import Key, ReplayMissError, StoredAnswer, key_of
 from pytest_fusion_audit.metering.wire.base import (
     RequestFacts,
     ResponseFacts,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from pytest_fusion_audit.metering.calls import Calls
+    from pytest_fusion_audit.metering.endpoints import Endpoint
     from pytest_fusion_audit.metering.journal import Row
     from pytest_fusion_audit.metering.scrubbing import Scrubber
 
@@ -54,7 +56,10 @@ T = TypeVar("T")
 
 
 class Credentials(Protocol):
-    """Which host may be called, and with what key."""
+    """Which host may be called, with what key, and by what names it knows the models."""
+
+    def endpoint_of(self, url: httpx2.URL) -> Endpoint:
+        """What is known of the host under a URL, or raise a FusionAuditError for one that is not listed."""
 
     def authorise(self, request: httpx2.Request) -> None:
         """Put the real key on a request, or raise a FusionAuditError for a host that is not listed."""
@@ -86,11 +91,18 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
     _open: set[asyncio.Task[Any]] = field(default_factory=set)
     _finishing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_FINISHED_AT_ONCE))
 
+    def __post_init__(self) -> None:
+        if self.scrubber is not None and self.mode == "live":
+            self.calls.clean_streams(self.scrubber)
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request from the store or by sending it, metered.
 
+        A list of models costs nothing and is stored as well, but a live session always asks anew: whether the key is
+        good is what it tells.
+
         Raises:
-            CostLimitExceeded, RunStoppedError, ReplayMissError, WireError: nothing was sent.
+            CostLimitExceeded, RunStoppedError, ReplayMissError, WireError, UnlistedHostError: nothing was sent.
             DiskFullError: nothing was sent, or (it says so) the answer could not be kept and stays charged.
             httpx2.TransportError: sent and not answered; the reservation stays charged as an orphan.
         """
@@ -98,12 +110,14 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
         header = request.headers.pop(HEADER, None)
         scope = Scope.from_header(header) if header else self.default_scope
         facts = request_facts(request.method, request.url.path, body)
-        if facts.dialect in {"openai.models", "other"} and self.mode == "live":
-            return await self._pass_through(request, body, facts)
+        if facts.dialect == "other" or (facts.free and request.method != "GET"):
+            return await self._pass_through(request, body)
+        if facts.free:
+            scope = replace(scope, reuse=False)
         if facts.stream:
             body = with_usage(facts.dialect, body)
-        url = f"{request.url.scheme}://{request.url.netloc.decode('ascii')}{request.url.path}"
-        key = key_of(url, body, scope)
+        to = request.url
+        key = key_of(f"{to.scheme}://{(to.netloc + to.raw_path).decode('ascii')}", body, scope, request.headers)
         if self.mode == "replay":
             stored = self.calls.answers.take(key) or self.calls.answers.failure(key)
             if stored is None:
@@ -113,14 +127,15 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
             return self._stored_response(request, stored)
         return await self._send(request, body, scope, facts, key)
 
-    async def _pass_through(self, request: httpx2.Request, body: bytes, facts: RequestFacts) -> httpx2.Response:
-        if facts.dialect == "other" and request.method not in {"GET", "HEAD"}:
-            raise FusionAuditError(
-                f"{request.method} {request.url.path} is not a call that can be metered; nothing was sent"
-            )
-        forwarded = _forwarded(request, body, plain=False)
-        self.credentials.authorise(forwarded)
-        return await self.inner.handle_async_request(forwarded)
+    async def _pass_through(self, request: httpx2.Request, body: bytes) -> httpx2.Response:
+        what = f"{request.method} {request.url.path}"
+        if request.method not in {"GET", "HEAD"}:
+            raise FusionAuditError(f"{what} is not a call that can be metered; nothing was sent")
+        if self.mode == "replay":
+            raise ReplayMissError(f"replay: {what} is no call of a model, so no answer is stored; nothing was sent")
+        passed = forwarded(request, body, plain=False)
+        self.credentials.authorise(passed)
+        return await self.inner.handle_async_request(passed)
 
     def _stored_response(self, request: httpx2.Request, stored: StoredAnswer) -> httpx2.Response:
         headers = {
@@ -135,14 +150,17 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
     async def _send(
         self, request: httpx2.Request, body: bytes, scope: Scope, facts: RequestFacts, key: Key
     ) -> httpx2.Response:
-        host = request.url.host
-        amount = self.pricing.worst_case_of(host, facts)
-        forwarded = _forwarded(request, body, plain=facts.stream)
-        self.credentials.authorise(forwarded)
+        endpoint = self.credentials.endpoint_of(request.url)
+        facts, body = addressed(endpoint, facts, body)
+        amount = 0 if facts.free else self.pricing.worst_case_of(endpoint.host, facts)
+        leaving = forwarded(request, body, plain=facts.stream)
+        self.credentials.authorise(leaving)
         kept = self._without_keys(body)
-        call = await self._written(self.calls.begin(scope, key, facts, amount, host=host, body=kept))
+        call = await self._written(self.calls.begin(scope, key, facts, amount, host=endpoint.host, body=kept))
         request.extensions[CALL_EXTENSION] = call["id"]
-        exchange = asyncio.get_running_loop().create_task(self._exchange(request, forwarded, _Sent(call, facts)))
+        exchange = asyncio.get_running_loop().create_task(
+            self._exchange(request, leaving, _Sent(call, facts, endpoint))
+        )
         self._watch(exchange)
         try:
             # A caller that is cancelled does not take the call along: it is being paid for.
@@ -151,10 +169,10 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
             self._limit(exchange)
             raise
 
-    async def _exchange(self, request: httpx2.Request, forwarded: httpx2.Request, sent: _Sent) -> httpx2.Response:
+    async def _exchange(self, request: httpx2.Request, leaving: httpx2.Request, sent: _Sent) -> httpx2.Response:
         call, dialect = sent.call, sent.facts.dialect
         try:
-            response = await self.inner.handle_async_request(forwarded)
+            response = await self.inner.handle_async_request(leaving)
             if is_event_stream(response.headers.get("content-type")) and response.status_code < 400:
                 return self._streamed(request, response, sent)
             content = await response.aread()
@@ -170,7 +188,7 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
         if self.scrubber is not None:
             failed = response.status_code >= 400
             content = self.scrubber.bytes(content) if failed else self.scrubber.content(content)
-        headers = _kept(response, call)
+        headers = kept_headers(response, CALL_HEADER, call["id"])
         handed_on = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
         handed_on.extensions[LATENCY_EXTENSION] = await self._settle(sent, response, answer, content)
         return handed_on
@@ -183,7 +201,7 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
         reader = StreamReader(sent.facts.dialect, status=response.status_code)
         stream = MeteredStream(response, reader, self.calls.spool(sent.call["id"]), settle, self._limit)
         self._watch(stream.reading)
-        headers = _kept(response, sent.call)
+        headers = kept_headers(response, CALL_HEADER, sent.call["id"])
         handed_on = httpx2.Response(response.status_code, headers=headers, stream=stream, request=request)
         return handed_on
 
@@ -192,7 +210,16 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
     ) -> float | None:
         """Store the answer and charge the call, durably, before anyone reads it; returns its latency."""
         latency_s = sent.clock.seconds()
-        settled = settlement(self.pricing, sent.call, sent.facts, answer, response, latency_s=latency_s, whole=whole)
+        settled = settlement(
+            self.pricing,
+            sent.call,
+            sent.facts,
+            answer,
+            response,
+            latency_s=latency_s,
+            whole=whole,
+            endpoint=sent.endpoint,
+        )
         try:
             async with self._finishing:
                 await self._store(sent.call, settled, content)
@@ -212,9 +239,7 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
                 f"the answer to call {call['id']} could not be kept ({error.strerror}) and stays charged at its "
                 "reservation; make room and go on with --fusion-resume"
             ) from error
-        row = {**settled.row, "body": body}
-        if settled.answered:
-            row["answer"] = body
+        row = settled.kept(body, self.scrubber)
         await self._written(self.calls.end(call, settled.charged, estimated=settled.estimated, facts=row))
         if settled.stop is not None:
             self.calls.ledger.stop(settled.stop)
@@ -260,27 +285,9 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
 
 @dataclass(slots=True)
 class _Sent:
-    """A call on its way: its reservation, what was asked, and since when."""
+    """A call on its way: its reservation, what was asked of whom, and since when."""
 
     call: Row
     facts: RequestFacts
+    endpoint: Endpoint
     clock: Stopwatch = field(default_factory=Stopwatch)
-
-
-def _forwarded(request: httpx2.Request, body: bytes, *, plain: bool) -> httpx2.Request:
-    """The request as it leaves: a copy, so that the real key is not seen by whoever asked.
-
-    ``plain`` asks for an uncompressed body: the chunks of a stream have to be read as they come.
-    """
-    gone = {b"content-length", b"host", b"accept-encoding"} if plain else {b"content-length", b"host"}
-    headers = [(name, value) for name, value in request.headers.raw if name.lower() not in gone]
-    if plain:
-        headers.append((b"accept-encoding", b"identity"))
-    return httpx2.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
-
-
-def _kept(response: httpx2.Response, call: Row) -> list[tuple[bytes, bytes]]:
-    """Headers of the response without those that describe the encoding of a body that was decoded here."""
-    gone = {b"content-encoding", b"content-length", b"transfer-encoding"}
-    kept = [(name, value) for name, value in response.headers.raw if name.lower() not in gone]
-    return [*kept, (CALL_HEADER.encode(), call["id"].encode())]

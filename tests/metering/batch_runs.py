@@ -16,6 +16,7 @@ from pytest_fusion_audit.metering.prices import PriceBook
 from pytest_fusion_audit.metering.pricing import DoorPricing
 from pytest_fusion_audit.metering.scope import HEADER, Scope
 from pytest_fusion_audit.metering.transport import MeteredTransport
+from pytest_fusion_audit.metering.wire.base import ANTHROPIC_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,6 +93,8 @@ class Session:
         """Make a call by itself, as a client does."""
         async with httpx2.AsyncClient(transport=self.transport) as client:
             headers = {HEADER: request.scope.header(), "content-type": "application/json"}
+            if self.dialect == "anthropic.messages":
+                headers["anthropic-version"] = ANTHROPIC_VERSION  # as our SDK client does
             return (await client.post(request.url, content=request.body, headers=headers)).json()
 
     def rows(self, event: str | None = None) -> list[Mapping[str, Any]]:

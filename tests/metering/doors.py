@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from pytest_fusion_audit.metering.calls import Calls
+from pytest_fusion_audit.metering.endpoints import Endpoint
 from pytest_fusion_audit.metering.lanes import Lanes
 from pytest_fusion_audit.metering.ledger import Limits
 from pytest_fusion_audit.metering.scope import HEADER, Scope
@@ -49,7 +50,10 @@ class FlatPrices:
 
 
 class Placeholder:
-    """Gives every request the same key."""
+    """Gives every request the same key; every host is on this machine."""
+
+    def endpoint_of(self, url: httpx2.URL) -> Endpoint:
+        return Endpoint(host=url.netloc.decode(), scheme=url.scheme, kind="loopback")
 
     def authorise(self, request: httpx2.Request) -> None:
         request.headers["authorization"] = "Bearer real-key"

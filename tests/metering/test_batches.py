@@ -15,6 +15,7 @@ from pytest_fusion_audit.metering.ledger import RunStoppedError
 from pytest_fusion_audit.metering.prices import PriceBook
 from pytest_fusion_audit.metering.pricing import DoorPricing
 from tests.metering.batch_runs import MAKERS, ManualClock, Session, most_committed, text_in
+from tests.metering.doors import Placeholder
 from tests.metering.planted_keys import OPENAI, leaks
 from tests.metering.servers import BatchScript, running_server
 
@@ -230,6 +231,59 @@ def test_patience_ends_and_another_session_goes_on_days_later(opened, server):
     assert later.money()[1:] == (0, 0)
 
 
+async def begun(server):
+    """Wait until the provider has a batch."""
+    for _ in range(60_000):
+        if server.batches.batches:
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("no batch was asked for")
+
+
+def test_runs_at_once_share_no_answer_and_do_not_wait_for_each_other(opened, server):
+    server.batches.script = BatchScript(polls=100)
+    session = opened()
+
+    async def both():
+        slow = asyncio.create_task(session.batches.run([session.request("t0")]))
+        await begun(server)
+        server.batches.script = BatchScript(polls=0)
+        server.batches.batches["batch_1"]["looks"] = -10
+        quick = await session.batches.run([session.request("t0"), session.request("t1")])
+        assert not slow.done()
+        return quick, await slow
+
+    quick, slow = asyncio.run(both())
+    assert quick.with_status("stored") == ["t0", "t1"]
+    assert slow.with_status("stored") == ["t0"]
+    assert len(server.billed()) == 3, "the same request twice at once is two draws"
+    assert session.money()[1:] == (0, 0)
+    assert list(session.calls.batches.unfinished()) == []
+
+
+def test_a_run_that_was_called_off_sends_nothing_more(opened, server):
+    server.batches.script = BatchScript(polls=100)
+    session = opened()
+    request = session.request("t0")
+    job = session.batches.accept(wanted([request]))
+    job.cancel()
+    report = asyncio.run(session.batches.finish(job))
+    assert (report.outcomes["t0"].status, report.outcomes["t0"].reason) == ("not_run", "cancelled")
+    assert session.wires.sent == []
+
+    async def called_off_on_its_way():
+        job = session.batches.accept(wanted([request]))
+        running = asyncio.create_task(session.batches.finish(job))
+        await begun(server)
+        job.cancel()
+        return await running
+
+    assert asyncio.run(called_off_on_its_way()).outcomes["t0"].status == "not_run"
+    assert [what for what in session.wires.sent if what.endswith("/cancel")] == ["POST /v1/batches/batch_1/cancel"]
+    assert session.money() == (0, 0, 0)
+    assert server.billed() == []
+
+
 def test_collecting_needs_no_requests(opened, server):
     server.batches.script = BatchScript(polls=40)
     session = opened()
@@ -347,7 +401,7 @@ def test_the_provider_never_sees_the_names_of_tasks_in_custom_ids(opened, server
     assert not any(b"HumanEval/0" in content for content in seen)
 
 
-class Keys:
+class Keys(Placeholder):
     """Puts a real key on every request."""
 
     def authorise(self, request):

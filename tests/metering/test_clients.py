@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_fusion_audit.metering import batch_anthropic
 from pytest_fusion_audit.metering.clients import Models, Prompt, anthropic_client, openai_client
 from pytest_fusion_audit.metering.concurrency import Concurrency
 from pytest_fusion_audit.metering.ledger import CostLimitExceeded, Limits, RunStoppedError
 from pytest_fusion_audit.metering.models import Capabilities
 from pytest_fusion_audit.metering.retry import ConfigError, KeyRefusedError, QuotaExhaustedError, RetryPolicy
 from pytest_fusion_audit.metering.scope import Scope
-from pytest_fusion_audit.metering.store import ReplayMissError
+from pytest_fusion_audit.metering.store import KEYED_HEADERS, ReplayMissError
 from tests.metering.doors import FlatPrices, open_door
 from tests.metering.servers import Reply, Server, running_server
 
@@ -134,6 +135,24 @@ def test_messages_without_an_output_limit_take_the_models_own(tmp_path: Path, se
 
     asyncio.run(test())
     assert [body["max_tokens"] for body in bodies(server)] == [77]
+
+
+@pytest.mark.parametrize(("provider", "keyed"), [("openai", {}), ("anthropic", {"anthropic-version": "2023-06-01"})])
+def test_the_sdks_send_the_header_fields_with_which_answers_of_batches_are_stored(
+    tmp_path: Path, server: Server, provider: str, keyed: dict[str, str]
+) -> None:
+    """Else a batch would be paid for and its answers never be found."""
+
+    async def test() -> None:
+        async with models(tmp_path, server) as asking:
+            await asking.complete(provider, MODELS[provider], Prompt(text="hi"), SCOPE, asked={"max_output_tokens": 9})
+
+    asyncio.run(test())
+    sent = server.requests[0].headers
+    assert {name: sent[name] for name in KEYED_HEADERS if name in sent} == keyed
+    assert {name: batch_anthropic.HEADERS[name] for name in KEYED_HEADERS if name in batch_anthropic.HEADERS} == {
+        "anthropic-version": "2023-06-01"
+    }
 
 
 def test_a_busy_provider_is_waited_out_at_no_cost_and_with_fewer_calls_at_once(tmp_path: Path, server: Server) -> None:

@@ -12,6 +12,7 @@ from pytest_fusion_audit.metering.hosts import (
     UnlistedHostError,
     environment_endpoints,
     header_lines,
+    host_of,
     maker_of,
     resolve_endpoint,
 )
@@ -144,6 +145,28 @@ def test_a_makers_own_host_may_be_listed_with_another_variable() -> None:
 def test_loopback_cannot_be_listed_to_get_a_key(url: str) -> None:
     with pytest.raises(UnlistedHostError, match="placeholder keys only; take the entry out"):
         resolve_endpoint("https://api.openai.com", allow(url), source="a test")
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://API.openai.com.:443/v1", "api.openai.com"),
+        ("https://router.example:8443/api?x=1", "router.example:8443"),
+        ("http://router.example:80", "router.example"),
+        ("https://router.example:80", "router.example:80"),
+        ("http://[::1]:9/v1", "[::1]:9"),
+    ],
+)
+def test_a_host_is_called_the_same_everywhere(url: str, host: str) -> None:
+    assert host_of(url) == host
+    if "router.example:8443" in url:
+        assert resolve_endpoint(url, allow(url), source="a test").host == host
+
+
+def test_a_url_with_credentials_is_no_name_of_a_host() -> None:
+    with pytest.raises(UnlistedHostError, match="holds credentials") as caught:
+        host_of(f"https://user:{PASSWORD}@router.example")
+    assert PASSWORD not in shown_with_locals(caught.value)
 
 
 # --- the environment

@@ -263,6 +263,16 @@ def test_a_key_in_the_other_makers_variable_is_not_sent(url: str, environ: dict[
     assert not any(value in shown for value in environ.values())
 
 
+def test_the_endpoint_of_a_request_is_called_as_its_host_is_listed() -> None:
+    ring = KeyRing(ENVIRONMENT, ALLOW)
+    endpoint = ring.endpoint_of(httpx2.URL("https://TEAM.example:8443/v1/messages?beta=true"))
+    assert (endpoint.host, endpoint.model("claude-opus-4-8")) == ("team.example:8443", "opus")
+    assert ring.endpoint_of(httpx2.URL("https://team.example:8443/")) is endpoint
+    assert ring.endpoint_of(httpx2.URL("http://127.0.0.1:8091/v1")).host == "127.0.0.1:8091"
+    with pytest.raises(UnlistedHostError, match="nothing was sent"):
+        ring.endpoint_of(httpx2.URL("https://team.example/v1"))
+
+
 def test_an_ordinary_query_is_sent() -> None:
     found = headers_after("https://api.openai.com/v1/batches?limit=20&after=batch_1&max_tokens=5", {})
     assert found == {"authorization": f"Bearer {OPENAI}"}

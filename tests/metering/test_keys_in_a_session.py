@@ -28,6 +28,8 @@ LOUD = (
     "no:cacheprovider",
 )
 
+NAMED = "--fusion-run-id=r"  # the plugin's guard is at work in sessions that name a run
+
 #: What the package keeps out of a traceback by itself: the frames of a failing test hold its objects.
 WITHOUT_HOOKS = """
 import os
@@ -95,7 +97,7 @@ def test_of_a_broken_fixture(broken):
     pass
 """
 
-#: What the plugin's hooks keep out: raw keys, as other people's code holds, prints, logs and raises them.
+#: What the plugin's guard keeps out: raw keys, as other people's code holds, prints, logs and raises them.
 WITH_HOOKS = """
 import base64
 import json
@@ -178,45 +180,6 @@ KEY = os.environ["OPENAI_API_KEY"]
 raise RuntimeError(f"while importing: {KEY} {os.environ['ROUTER_API_KEY']}")
 """
 
-#: What the plugin does with the package's functions, in the controller and in workers.
-HOOKS = """
-import os
-import pytest
-
-from pytest_fusion_audit.metering.keys import KeyRing
-from pytest_fusion_audit.metering.output_guard import guarding, scrub_report, scrub_warning
-
-SCRUBBER = KeyRing(os.environ).scrubber
-GUARD = guarding(SCRUBBER)
-
-
-def pytest_configure(config):
-    GUARD.__enter__()
-
-
-def pytest_unconfigure(config):
-    GUARD.__exit__(None, None, None)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item, call):
-    report = yield
-    scrub_report(report, SCRUBBER)
-    return report
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_make_collect_report(collector):
-    report = yield
-    scrub_report(report, SCRUBBER)
-    return report
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_warning_recorded(warning_message):
-    scrub_warning(warning_message, SCRUBBER)
-"""
-
 
 @pytest.fixture
 def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
@@ -262,9 +225,8 @@ def test_objects_of_this_package_show_no_key_in_any_traceback(
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_raw_keys_of_others_are_taken_out_of_every_report(session: pytest.Pytester, workers: str) -> None:
-    session.makeconftest(HOOKS)
     session.makepyfile(test_planted=WITH_HOOKS)
-    out, err = run(session, workers)
+    out, err = run(session, workers, NAMED)
     assert leaks(session.path, outputs=(out, err)) == []
     found = cases(session.path)
     assert found["test_captured_output"] == "properties"
@@ -275,9 +237,8 @@ def test_raw_keys_of_others_are_taken_out_of_every_report(session: pytest.Pytest
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_a_module_that_cannot_be_imported_shows_no_key(session: pytest.Pytester, workers: str) -> None:
-    session.makeconftest(HOOKS)
     session.makepyfile(test_broken=BROKEN_MODULE)
-    result = session.runpytest_subprocess(*LOUD, workers)
+    result = session.runpytest_subprocess(*LOUD, workers, NAMED)
     assert result.ret != 0
     assert leaks(session.path, outputs=(result.stdout.str(), result.stderr.str())) == []
     result.stdout.fnmatch_lines(["*while importing: [[]key] [[]key]*"])

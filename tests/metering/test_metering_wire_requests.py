@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_fusion_audit.metering.wire.base import WireError, dialect_of, request_facts, with_usage
+from pytest_fusion_audit.metering.wire.base import WireError, dialect_of, request_facts, with_model, with_usage
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 
@@ -170,3 +170,18 @@ def test_other_dialects_are_left_alone(dialect):
     assert with_usage("openai.chat", b'{"stream": false}') == b'{"stream": false}'
     with pytest.raises(WireError):
         with_usage("openai.chat", b"{")
+
+
+@given(
+    st.dictionaries(st.text(max_size=4), st.text(max_size=4) | st.integers() | st.booleans() | st.none(), max_size=4),
+    st.text(min_size=1, max_size=8),
+)
+def test_another_name_of_the_model_changes_nothing_else(body, name):
+    sent = with_model(json.dumps({**body, "model": "gpt-5.5"}).encode(), name)
+    assert json.loads(sent) == {**body, "model": name}
+    assert list(json.loads(sent)) == list({**body, "model": ""})
+
+
+def test_of_two_names_in_one_body_the_one_that_was_read_is_replaced():
+    sent = with_model(b'{"model": "a", "model": "b", "seed": 1, "user": "\\ud83d"}', "c")
+    assert sent == b'{"model":"c","seed":1,"user":"\\ud83d"}'

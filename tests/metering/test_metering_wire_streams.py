@@ -212,20 +212,38 @@ def test_any_bytes_give_facts_and_no_exception(dialect, chunks):
     assert read(dialect, *chunks).facts().outcome in Outcome.__args__
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-        ["type", "choices", "delta", "index", "content", "text", "usage", "error", "message", "response", "status",
-         "content_block", "finish_reason", "stop_reason", "tool_calls", "output_tokens"]), inner, max_size=5),
-    max_leaves=20,
+# Every name that the readers look for, and values that look right in the wrong place.
+NAMES = (
+    "type", "choices", "delta", "index", "content", "text", "usage", "error", "message", "response", "status", "code",
+    "content_block", "finish_reason", "stop_reason", "tool_calls", "function_call", "refusal", "model", "id", "item",
+    "request_id", "output", "output_index", "incomplete_details", "reason", "service_tier", "speed", "iterations",
+    "input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "prompt_tokens_details", "cached_tokens",
+    "input_tokens_details", "completion_tokens_details", "output_tokens_details", "reasoning_tokens",
+    "cache_creation", "cache_creation_input_tokens", "cache_read_input_tokens", "server_tool_use",
 )  # fmt: skip
-kinds = st.sampled_from([event["type"] for event in [*RESPONSES, *MESSAGES]] + ["error", "response.failed"])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.sampled_from(["text", "error"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
+    max_leaves=20,
+)
+kinds = st.sampled_from(
+    [event["type"] for event in [*RESPONSES, *MESSAGES]] + ["error", "response.failed", "response.incomplete", ""]
+)
 
 
 @settings(deadline=None)
-@given(st.sampled_from(DIALECTS), st.lists(st.tuples(kinds, json_values), max_size=5))
-def test_any_events_give_facts_and_no_exception(dialect, events):
-    content = sse(
-        *({**value, "type": kind} if isinstance(value, dict) else json.dumps(value) for kind, value in events)
-    )
-    assert read(dialect, content).facts().outcome in Outcome.__args__
+@given(
+    st.sampled_from(DIALECTS),
+    st.integers(0, 6),
+    st.lists(st.tuples(kinds, json_values), max_size=5),
+    st.integers(1, 200),
+    st.booleans(),
+)
+def test_any_events_give_facts_and_no_exception(dialect, good, events, size, gateway):
+    """Whatever stands behind some good events, and however it is cut into pieces."""
+    odd = ({**value, "type": kind} if isinstance(value, dict) else json.dumps(value) for kind, value in events)
+    content = sse(*STREAMS[dialect][:good], *odd)
+    whole = read(dialect, content, gateway=gateway)
+    pieces = read(dialect, *(content[at : at + size] for at in range(0, len(content), size)), gateway=gateway)
+    assert whole.facts().outcome in Outcome.__args__
+    assert whole.facts() == whole.facts() == pieces.facts()

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pytest_fusion_audit.configuration import TokenPricing
+from pytest_fusion_audit.metering.endpoints import Endpoint
 from pytest_fusion_audit.metering.models import Capabilities
-from pytest_fusion_audit.metering.prices import PanelPrice, PriceBook, UnknownPriceError
-from pytest_fusion_audit.metering.pricing import DoorPricing, UnboundedRequestError
+from pytest_fusion_audit.metering.prices import PANEL_FILE, PanelPrice, PriceBook, UnknownPriceError
+from pytest_fusion_audit.metering.pricing import DoorPricing, UnboundedRequestError, listed_books
 from pytest_fusion_audit.metering.usage import Usage
 from pytest_fusion_audit.metering.wire.base import ResponseFacts, request_facts
 
@@ -132,3 +134,82 @@ def test_cost_of_an_answer(pricing):
 )
 def test_another_model_than_asked_is_seen(pricing, host, one, two, same):
     assert pricing.same_model(host, one, two) is same
+
+
+# --- hosts that state prices of their own
+
+
+def stated(**prices):
+    return {
+        name.replace("_", "-"): TokenPricing(input_per_1m_tokens=one, output_per_1m_tokens=two)
+        for name, (one, two) in prices.items()
+    }
+
+
+ROUTER = Endpoint(
+    host="router.example:8443",
+    scheme="https",
+    kind="listed",
+    provider="openai",
+    pricing=stated(house=(3, 4), claude_opus_4_8=(6, 20), odd=(7, 8)),
+)
+OTHER = Endpoint(host="other.example", scheme="https", kind="listed", provider="openai", pricing=stated(house=(1, 9)))
+
+
+@pytest.fixture
+def listed():
+    book = PriceBook(PANEL | {"gpt-5.5": PanelPrice.from_mapping({"input": 1, "output": 90})}, at=AT)
+    providers = {endpoint.host: endpoint.provider for endpoint in (ROUTER, OTHER)} | HOSTS
+    return DoorPricing(book, providers.__getitem__, {}, listed_books(book, [ROUTER, OTHER]))
+
+
+def priced(listed, host, model, answered=None, sent=None, **usage):
+    usage = Usage(**{"input_tokens": 1000, "output_tokens": 100} | usage)
+    facts = replace(asked(model=model, max_tokens=100), sent_model=sent)
+    given = ResponseFacts(model=answered, outcome="answered", usage=usage)
+    cost = listed.cost_of(host, facts, given)
+    assert cost is None or cost <= listed.worst_case_of(host, facts) + 10**5
+    return cost
+
+
+def test_each_host_has_its_own_prices_and_the_dearest_statement_holds(listed):
+    assert priced(listed, "eu.proxy", "house") == 1000 + 200
+    assert priced(listed, "router.example:8443", "house") == 3000 + 400
+    assert priced(listed, "other.example", "house") == max(1000 + 200, 1000 + 900)
+    assert priced(listed, "api.openai.com", "gpt-5.5") == max(5000 + 3000, 1000 + 9000)
+    with pytest.raises(UnknownPriceError):
+        listed.worst_case_of("other.example", asked(model="odd", max_tokens=5))
+    assert listed.price("router.example:8443", "odd").model == "odd"
+    with pytest.raises(UnknownPriceError):
+        listed.price("other.example", "odd")
+
+
+def test_a_model_stands_in_its_makers_table_whatever_the_host_speaks(listed):
+    assert priced(listed, "router.example:8443", "claude-opus-4-8") == max(5000 + 2500, 6000 + 2000)
+    silent = asked(model="claude-opus-4-8")
+    assert listed.worst_case_of("router.example:8443", silent) > 128_000 * 20  # its own output limit is known
+
+
+@pytest.mark.parametrize("answered", [None, "house", "vendor/h-1", "vendor/h-1-2026-04-23"])
+def test_the_hosts_name_of_a_model_is_priced_by_the_panels(listed, answered):
+    assert priced(listed, "router.example:8443", "house", answered, "vendor/h-1") == 3400
+
+
+def test_another_model_is_priced_by_its_own_name_or_not_at_all(listed):
+    assert priced(listed, "router.example:8443", "house", "anthropic/claude-sonnet-4-6", "vendor/h-1") == 4500
+    assert priced(listed, "router.example:8443", "house", "vendor/h-2", "vendor/h-1") is None
+
+
+def test_differences_from_the_table_are_told_for_the_panel_file_and_every_listed_host_once(listed):
+    told = [(d.where, d.model, d.field, d.table, d.panel) for d in listed.differences]
+    assert told == [
+        (PANEL_FILE, "gpt-5.5", "input", 5.0, 1.0),
+        (PANEL_FILE, "gpt-5.5", "output", 30.0, 90.0),
+        ("router.example:8443", "claude-opus-4-8", "input", 5.0, 6.0),
+        ("router.example:8443", "claude-opus-4-8", "output", 25.0, 20.0),
+    ]
+
+
+def test_a_list_of_models_has_no_price(listed):
+    assert request_facts("GET", "/v1/models", b"").free
+    assert not asked().free

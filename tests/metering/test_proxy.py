@@ -86,7 +86,9 @@ def test_models_are_listed_and_cost_nothing(door) -> None:
     with _openai(door) as client:
         assert [model.id for model in client.models.list()] == ["gpt-5.5", "claude-opus-4-8"]
         assert client.models.retrieve("gpt-5.5").id == "gpt-5.5"
-    assert door.rows("reserve") == []
+    assert [(row["reserved"], row["dialect"]) for row in door.reserved()] == [(0, "openai.models")] * 2
+    assert [(row["charged"], row["estimated"]) for row in door.settled()] == [(0, False)] * 2
+    assert door.proxy.unattributed == 0
 
 
 def test_a_refusal_states_the_facts_and_sends_nothing(tmp_path, server) -> None:
@@ -127,10 +129,9 @@ def test_a_stopped_run_and_an_unknown_model_are_refused(door, server) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("POST", "/v1/files"),
-        ("POST", "/v1/batches"),
-        ("GET", "/v1/batches/b1"),
-        ("POST", "/v1/messages/batches"),
+        ("POST", "/v1/uploads"),
+        ("DELETE", "/v1/batches/b1"),
+        ("POST", "/v1/messages/batches/b1/results"),
         ("POST", "/v1/embeddings"),
         ("GET", "/v1/organization/admin_api_keys"),
         ("DELETE", "/v1/models/ft:gpt"),

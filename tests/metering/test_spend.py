@@ -13,7 +13,7 @@ from pytest_fusion_audit.cli import main
 from pytest_fusion_audit.errors import EvidenceError
 from pytest_fusion_audit.metering.calls import Calls
 from pytest_fusion_audit.metering.limits import Limits
-from pytest_fusion_audit.metering.spend import ledger_rows, settle_orphan, spend_of, write_ledger
+from pytest_fusion_audit.metering.spend import PhaseFacts, ledger_rows, settle_orphan, spend_of, write_ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,11 @@ def test_groups_and_totals(tmp_path: Path) -> None:
 
 def test_the_ledger_is_derived_and_its_sums_run(tmp_path: Path) -> None:
     bought(tmp_path, *CALLS)
-    write_ledger(tmp_path, {"3": {"suite": "s", "tasks": 2, "est_usd": 0.5}}, None)
+    calls = Calls(tmp_path / "calls", Limits(total=0), "s")
+    facts = PhaseFacts(suite="s", tasks=2, est=500_000)
+    calls.journal.durably(calls.journal.append([{"e": "phase", "phase": "3", **facts.row()}]))
+    calls.close()
+    write_ledger(tmp_path)
     first, second = [json.loads(line) for line in (tmp_path / "spend-ledger.jsonl").read_text().splitlines()]
     assert (first["phase"], first["measured_usd"], first["cum_usd"], first["est_usd"]) == ("1", 0.00004, 0.00004, None)
     assert (second["measured_usd"], second["cum_usd"], second["est_usd"]) == (0.00017, 0.00021, 0.5)
@@ -85,7 +89,7 @@ def test_the_ledger_always_equals_the_journal(
     expected = sum(reserved if charged is None else charged for *_, reserved, charged in calls)
     assert spend.total.spent == expected
     assert sum(account.spent for account in spend.groups.values()) == expected
-    rows = ledger_rows(spend, {}, None)
+    rows = ledger_rows(spend)
     assert round(sum(row["measured_usd"] for row in rows) * 1e6) == expected
     assert not rows or round(rows[-1]["cum_usd"] * 1e6) == expected
 

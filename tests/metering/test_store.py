@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_fusion_audit.metering.scope import Scope, ScopeError
-from pytest_fusion_audit.metering.store import Answers, key_of
+from pytest_fusion_audit.metering.store import KEYED_HEADERS, Answers, key_of
 
 SCOPE = Scope(phase="3", arm="compound", stage="synthesizer", task="t")
 BODY = {"model": "gpt-5.5", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 10}
@@ -76,6 +77,43 @@ def test_the_order_of_fields_and_the_service_tier_do_not_count() -> None:
 def test_a_body_that_is_no_json_object_counts_byte_by_byte() -> None:
     keys = {key_of(URL, body, SCOPE).digest for body in (b"", b" ", b"[]", b"[] ", b"\xff", b"null")}
     assert len(keys) == 6
+
+
+def headed(*fields: tuple[str, str]) -> str:
+    return key_of(URL, json.dumps(BODY).encode(), SCOPE, httpx2.Headers(fields)).digest
+
+
+@pytest.mark.parametrize("name", KEYED_HEADERS)
+def test_a_header_field_that_can_change_the_answer_is_another_key(name: str) -> None:
+    values = [(), ((name, ""),), ((name, "2023-06-01"),), ((name, "a"), (name, "b")), ((name, "b"), (name, "a"))]
+    assert len({headed(*fields) for fields in values}) == len(values)
+    assert headed((name, "2023-06-01")) == headed((name.title(), "2023-06-01"))
+    assert headed() == key()
+
+
+@pytest.mark.parametrize("name", ["anthropic-beta", "openai-beta"])
+def test_two_fields_do_not_stand_for_each_other(name: str) -> None:
+    assert headed(("anthropic-version", "x"), (name, "y")) != headed(("anthropic-version", "y"), (name, "x"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorization", "Bearer another"),
+        ("x-api-key", "another"),
+        ("openai-organization", "org-2"),
+        ("user-agent", "another/2"),
+        ("x-stainless-timeout", "600"),
+        ("x-stainless-retry-count", "1"),
+        ("accept-encoding", "gzip"),
+    ],
+)
+def test_credentials_timeouts_and_versions_of_the_client_do_not_count(name: str, value: str) -> None:
+    assert headed((name, value), ("anthropic-version", "2023-06-01")) == headed(("anthropic-version", "2023-06-01"))
+
+
+def test_a_query_is_part_of_the_endpoint() -> None:
+    assert len({key(url=URL), key(url=f"{URL}?api-version=1"), key(url=f"{URL}?api-version=2")}) == 3
 
 
 TEXT = st.text(max_size=8)

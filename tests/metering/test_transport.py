@@ -184,6 +184,66 @@ def test_a_replay_miss_says_what_differs(tmp_path: Path, server: Server) -> None
     run(test())
 
 
+def test_a_replay_miss_names_the_header(tmp_path: Path, server: Server) -> None:
+    scope = Scope(phase="3", task="t")
+
+    async def ask(mode: str, **headers: str) -> int:
+        async with open_door(tmp_path, server.url, mode=mode) as door:
+            fields = {HEADER: scope.header(), **headers}
+            return (await door.client.post(f"{server.url}/v1/messages", json=chat("hi"), headers=fields)).status_code
+
+    assert run(ask("live", **{"anthropic-beta": "a", "authorization": "Bearer x"})) == 200
+    assert run(ask("replay", **{"anthropic-beta": "a", "x-stainless-timeout": "9"})) == 200
+    for other in ({}, {"anthropic-beta": "b"}):
+        with pytest.raises(ReplayMissError, match="differs in: headers;"):
+            run(ask("replay", **other))
+
+
+def test_a_list_of_models_is_stored_costs_nothing_and_is_always_asked_anew(tmp_path: Path, server: Server) -> None:
+    headers = {HEADER: Scope(phase="0", stage="keys").header()}
+
+    async def ask(session: str, mode: str = "live", path: str = "/v1/models") -> httpx2.Response:
+        async with open_door(tmp_path, server.url, session=session, mode=mode, limits=Limits(total=0)) as door:
+            return await door.client.get(f"{server.url}{path}", headers=headers)
+
+    server.keys = frozenset({"another"})
+    assert run(ask("one")).status_code == 401
+    assert run(ask("a replay", "replay")).status_code == 401
+    server.keys = frozenset()
+    listed = [run(ask(session)) for session in ("two", "two", "three")]
+    assert len(server.requests) == 4
+    assert not any("x-fusion-stored" in each.headers for each in listed)
+    replayed = run(ask("a replay", "replay"))
+    assert replayed.content == listed[0].content
+    assert "x-fusion-stored" in replayed.headers
+    with pytest.raises(ReplayMissError, match=r"model None, key .*differs in: endpoint"):
+        run(ask("a replay", "replay", "/v1/models?limit=1"))
+    assert len(server.requests) == 4
+    rows = journal_rows(tmp_path)
+    assert {(row["reserved"], row["dialect"]) for row in rows if row["e"] == "reserve"} == {(0, "openai.models")}
+    settled = [(row["charged"], row["estimated"], "answer" in row) for row in rows if row["e"] == "settle"]
+    assert settled == [(0, False, False)] + [(0, False, True)] * 3
+    assert not any("flags" in row for row in rows)
+
+
+def test_what_is_no_call_of_a_model_is_passed_on_if_it_only_reads_and_never_in_a_replay(
+    tmp_path: Path, server: Server
+) -> None:
+    async def ask(mode: str, method: str, path: str) -> int:
+        async with open_door(tmp_path, server.url, mode=mode) as door:
+            return (await door.client.request(method, f"{server.url}{path}")).status_code
+
+    assert run(ask("live", "GET", "/v1/files")) == 200
+    assert journal_rows(tmp_path) == []
+    with pytest.raises(ReplayMissError, match=r"replay: GET /v1/files is no call of a model.*nothing was sent"):
+        run(ask("replay", "GET", "/v1/files"))
+    for mode in ("live", "replay"):
+        for method, path in (("POST", "/v1/files"), ("DELETE", "/v1/models/ft:x"), ("PUT", "/v1/models")):
+            with pytest.raises(FusionAuditError, match=f"{method} {path} is not a call that can be metered; nothing"):
+                run(ask(mode, method, path))
+    assert len(server.requests) == 1
+
+
 def test_a_replay_repeats_a_failure_that_was_never_answered(tmp_path: Path, server: Server) -> None:
     async def test(mode: str) -> list[int]:
         async with open_door(tmp_path, server.url, mode=mode) as door:

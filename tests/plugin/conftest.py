@@ -17,7 +17,9 @@ for dimension in range(1, 11):
     import_module(f"pytest_fusion_audit.rubric.criteria.dimension_{dimension:02d}")
 for name in ("report.artifacts", "report.text", "rubric.scorecard", "evidence.importers", "evidence.rundir"):
     import_module(f"pytest_fusion_audit.{name}")
-for name in ("scipy.special", "scipy.optimize", "scipy.stats"):
+for name in ("metering.door", "metering.scan", "configuration.panel"):
+    import_module(f"pytest_fusion_audit.{name}")
+for name in ("scipy.special", "scipy.optimize", "scipy.stats", "openai", "anthropic"):
     import_module(name)
 
 

@@ -66,7 +66,10 @@ def test_inert_in_a_project_that_does_not_audit(pytester: pytest.Pytester) -> No
             ours = {name for name in sys.modules if name.startswith("pytest_fusion_audit")}
             assert ours <= {
                 "pytest_fusion_audit",
-                "pytest_fusion_audit.plugin",
+                "pytest_fusion_audit.billing",
+            "pytest_fusion_audit.errors",
+            "pytest_fusion_audit.plugin",
+            "pytest_fusion_audit.terms",
                 "pytest_fusion_audit.options",
                 "pytest_fusion_audit.items",
                 "pytest_fusion_audit.fixtures",

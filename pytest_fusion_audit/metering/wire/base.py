@@ -10,7 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_fusion_audit.metering.wire import anthropic_messages, openai_chat, openai_responses
-from pytest_fusion_audit.metering.wire.facts import CacheWrite, Dialect, RequestFacts, ResponseFacts, WireError
+from pytest_fusion_audit.metering.wire.facts import (
+    ANTHROPIC_VERSION,
+    CacheWrite,
+    Dialect,
+    RequestFacts,
+    ResponseFacts,
+    WireError,
+)
 from pytest_fusion_audit.metering.wire.shapes import unreadable
 from pytest_fusion_audit.metering.wire.sse import Event, SseReader
 
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "ANTHROPIC_VERSION",
     "CacheWrite",
     "Dialect",
     "RequestFacts",
@@ -29,6 +37,7 @@ __all__ = [
     "read_response",
     "request_facts",
     "response_facts",
+    "with_model",
     "with_usage",
 ]
 
@@ -221,3 +230,16 @@ def with_usage(dialect: Dialect, body: bytes) -> bytes:
         return openai_chat.with_usage(body)
     except (ValueError, RecursionError) as error:
         raise WireError(f"the body of a streamed chat completion is not JSON ({error}); nothing was sent") from None
+
+
+def with_model(body: bytes, model: str) -> bytes:
+    """The body asking for its model by another name; every other field stays.
+
+    Args:
+        body: a JSON object, as `request_facts` has read it.
+        model: the other name.
+
+    >>> with_model(b'{"model": "gpt-5.5", "n": 1}', "vendor/gpt")
+    b'{"model":"vendor/gpt","n":1}'
+    """
+    return json.dumps({**json.loads(body), "model": model}, separators=(",", ":")).encode("ascii")

@@ -46,6 +46,12 @@ class RequestFacts:
     server_tools: tuple[str, ...] = ()  # tools the provider runs and bills beside the tokens (web_search, …)
     server_tool_uses: int | None = 0  # most uses of them the request allows; None = it sets no limit
     opaque_inputs: tuple[str, ...] = ()  # inputs whose tokens the body does not bound (file ids, earlier turns, …)
+    sent_model: str | None = None  # name by which the host knows the model, where it is another than ``model``
+
+    @property
+    def free(self) -> bool:
+        """Whether it costs nothing, whatever comes back: a list of models is not sold."""
+        return self.dialect == "openai.models"
 
     @property
     def input_tokens_bound(self) -> int:
@@ -82,6 +88,10 @@ class ResponseFacts:
     blocks_ignored: Mapping[str, int] = field(default_factory=dict)  # block type -> how many
     tool_calls: int = 0
 
+
+#: Version of Anthropic's API that we ask in, whatever the SDK would send. The next one refuses every temperature, top_p
+#: and top_k, and answers that were stored before an SDK was upgraded are to be found after it.
+ANTHROPIC_VERSION = "2023-06-01"
 
 #: Longest extract of somebody else's error text that a message of ours quotes.
 ERROR_EXTRACT = 200

@@ -1,0 +1,208 @@
+"""Items that are billed: which they are, whether they may spend (R10), and the door they send through.
+
+An item is billed when it uses the fixture ``door`` or ``budget``, directly or through others. Consent is decided once,
+after selection and before the first item runs; everything that can be wrong with hosts, prices and settings is found at
+the same moment, and nothing has been sent by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pytest
+
+from pytest_fusion_audit.options import settings_of
+from pytest_fusion_audit.terms import spent_by, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_fusion_audit.configuration.panel import Panel
+    from pytest_fusion_audit.evidence.rundir import RunDirectory
+    from pytest_fusion_audit.metering.consent import Granted
+    from pytest_fusion_audit.metering.door import Door
+    from pytest_fusion_audit.metering.preflight import Preflight
+    from pytest_fusion_audit.terms import Terms
+
+MARK: Final = "billed"
+_FIXTURES: Final = ("door", "budget")
+
+
+def is_billed(item: pytest.Item) -> bool:
+    """Whether the item may send requests that cost money: it uses our ``door`` or ``budget``."""
+    names = set(getattr(item, "fixturenames", ())) & set(_FIXTURES)
+    callspec = getattr(item, "callspec", None)
+    if callspec is not None:
+        names -= set(callspec.params)  # a parameter of that name is no fixture
+    return any(_is_ours(item, name) for name in names)
+
+
+def _is_ours(item: pytest.Item, name: str) -> bool:
+    """Whether the item gets this plugin's fixture of that name: other projects have doors and budgets too."""
+    found = item.session._fixturemanager.getfixturedefs(name, item)  # noqa: SLF001 - pytest offers no other way
+    for definition in reversed(found or ()):
+        if definition.func.__module__ == "pytest_fusion_audit.fixtures":
+            return True
+        if name not in definition.argnames:
+            return False  # it stands in the place of ours, and does not ask for it
+    return False
+
+
+def billed(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The items among all that are billed."""
+    return [item for item in items if is_billed(item)]
+
+
+def mark(items: Iterable[pytest.Item]) -> None:
+    """Put the mark ``billed`` on the items that are, so that ``-m "not billed"`` leaves them out."""
+    for item in billed(items):
+        item.add_marker(MARK)
+
+
+_SESSION = pytest.StashKey[str]()
+
+
+def prepare(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Let billed items run, skip or refuse them; begins the run when they may spend.
+
+    Raises:
+        FusionAuditError: nobody has agreed to spending; the run, the configuration, a host or a price is refused.
+    """
+    from pytest_fusion_audit.errors import EvidenceError  # noqa: PLC0415
+    from pytest_fusion_audit.metering.consent import NoConsentError, Refused, Skip  # noqa: PLC0415
+
+    settings = settings_of(config)
+    if settings.run_id is None:
+        raise EvidenceError(
+            "items that are billed need the name of a run: add --fusion-run-id=ID (a name, 'now' or 'latest')"
+        )
+    terms = terms_of(config)
+    if isinstance(terms.decision, Refused):
+        names = [item.name for item in items]
+        listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+        raise NoConsentError(f"{terms.decision.message} (selected and billed: {listed})")
+    if isinstance(terms.decision, Skip):
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason=terms.decision.reason))
+        return
+    if terms.granted is not None:
+        _begin(config, terms, terms.granted)
+
+
+def _begin(config: pytest.Config, terms: Terms, granted: Granted) -> None:
+    """Write down that the run has begun, or goes on, and with what settings."""
+    from pytest_fusion_audit.configuration import resume_differences  # noqa: PLC0415
+    from pytest_fusion_audit.metering.owners import check_free  # noqa: PLC0415
+
+    run, checked = _run_and_preflight(config, terms)
+    now: dict[str, Any] = {
+        **terms.configuration.to_json(),
+        "panel_sha256": _digest(terms.panel),
+        # A stored answer is found by the URL it came from, among other things: a resume has to ask at the same place.
+        "base_urls": {maker: route.url for maker, route in checked.routes.default.items()},
+    }
+
+    def compare(stored: Mapping[str, Any]) -> list[dict[str, Any]]:
+        found = resume_differences(stored, now)
+        found.check()
+        return [{"field": each.field, "before": each.before, "after": each.after} for each in found.allowed]
+
+    endpoints = checked.routes.endpoints()
+    facts = {
+        "mode": "live",
+        "journal": True,
+        "local": any(endpoint.loopback for endpoint in endpoints),
+        "settings": now,
+        "cap_micro_usd": granted.cap,
+        "consent": granted.by,
+        "endpoints": [endpoint.to_json() for endpoint in endpoints],
+        "panel_not_read": [] if terms.panel is None else terms.panel.not_read(),
+    }
+    check_free(run.path / "calls", session_name(config))
+    begun = spent_by(run.path) > 0
+    run.begin(session_name(config), facts, resume=settings_of(config).resume, begun=begun, compare=compare)
+
+
+def _run_and_preflight(config: pytest.Config, terms: Terms) -> tuple[RunDirectory, Preflight]:
+    from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
+
+    settings = settings_of(config)
+    if settings.run_id is None or terms.preflight is None:
+        raise AssertionError("a session without consent begins no run and opens no door")
+    return RunDirectory(settings.base, settings.run_id), terms.preflight
+
+
+def _digest(panel: Panel | None) -> str | None:
+    """Hash of everything in a panel file that can change an answer; prices and patience cannot."""
+    if panel is None:
+        return None
+    apart = {"pricing", "api_key", "api_key_env", "timeout_s"}
+    document = panel.model_dump(mode="json", exclude={"endpoints": {"__all__": apart}})
+    known = {name: document[name] for name in type(panel).model_fields if name in document}
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+
+def session_name(config: pytest.Config) -> str:
+    """Name that the controller and all workers of this session share."""
+    worker: Mapping[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        return str(worker["testrunuid"])
+    if _SESSION not in config.stash:
+        config.stash[_SESSION] = uuid4().hex
+    return config.stash[_SESSION]
+
+
+def open_session_door(config: pytest.Config) -> Door:
+    """Open the door of this process; `prepare` has let its items run.
+
+    Raises:
+        FusionAuditError: another session works on the run, or its journal is damaged or (replay) not there.
+    """
+    from pytest_fusion_audit.evidence.provenance import git_state  # noqa: PLC0415
+    from pytest_fusion_audit.metering.caps import caps_for  # noqa: PLC0415
+    from pytest_fusion_audit.metering.door import open_door  # noqa: PLC0415
+
+    terms = terms_of(config)
+    run, checked = _run_and_preflight(config, terms)
+    # A replay spends nothing: it has the cap that the run had.
+    cap = terms.granted.cap if terms.granted is not None else (run.read_run() or {}).get("cap_micro_usd") or 1
+    return open_door(
+        run.path,
+        checked,
+        caps_for(cap, terms.configuration.caps_usd),
+        session=session_name(config),
+        configuration=terms.configuration,
+        panel=terms.panel,
+        git_sha=git_state(settings_of(config).base)["commit"],
+        replay=terms.replay,
+    )
+
+
+def write_spend(config: pytest.Config) -> list[str]:
+    """Derive ``spend-ledger.jsonl`` and the phases' evidence from the journal; returns what to tell people.
+
+    Raises:
+        EvidenceError: the journal is damaged.
+    """
+    from pytest_fusion_audit.evidence.money import usd  # noqa: PLC0415
+    from pytest_fusion_audit.metering.spend import phase_records, write_ledger  # noqa: PLC0415
+
+    terms = terms_of(config)
+    if terms.granted is None:
+        return []
+    run, _ = _run_and_preflight(config, terms)
+    if not (run.path / "calls" / "journal.jsonl").exists():
+        return []
+    spend = write_ledger(run.path)
+    run.store("phase", phase_records(spend))
+    total, cap = spend.total, terms.granted.cap
+    apart = f"{usd(total.estimated):.6f} usage unknown, {usd(total.orphaned):.6f} orphans"
+    lines = [f" spend     {usd(total.spent):.6f} of {usd(cap):.2f} USD ({apart}), {total.calls} calls, {run.shown}"]
+    if any(call.orphan for call in spend.open):
+        lines.append(f"           what was sent and never answered stays charged: fusion-audit spend {run.run_id}")
+    if spend.stopped is not None:
+        lines.append(f"           stopped: {spend.stopped}; go on with --fusion-resume")
+    return lines
