@@ -58,8 +58,12 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def run(project: pytest.Pytester, *arguments: str, apart: bool = False) -> pytest.RunResult:
-    """Run pytest in the project: in this process, which is quick, or apart where workers or limits need it."""
-    if apart or any(argument.startswith("-n") for argument in arguments):
+    """Run pytest in the project: in this process, which is quick, or apart where workers or limits need it.
+
+    Without the plugin of hypothesis, which imports the whole of hypothesis at the end of every session.
+    """
+    arguments = (*arguments, "-p", "no:hypothesispytest")
+    if apart or any(argument.startswith("-n") and argument != "-n0" for argument in arguments):
         return project.runpytest_subprocess(*arguments)
     return project.runpytest_inprocess(*arguments)
 

@@ -114,7 +114,7 @@ def test_without_a_run_nothing_is_sent(billed: pytest.Pytester, server: Server, 
     assert (result.ret, "--fusion-run-id" in said) == ((0, False) if name == "collect only" else (4, True))
 
 
-@pytest.mark.parametrize("name", ["bare", "replay"])
+@pytest.mark.parametrize("name", ["bare", pytest.param("replay", marks=pytest.mark.deep)])
 def test_two_workers_send_nothing_without_consent_either(billed: pytest.Pytester, server: Server, name: str) -> None:
     result = run(billed, *WITHOUT_CONSENT[name], *NAMED, "-n2")
     check_nothing_sent(billed, server, result)

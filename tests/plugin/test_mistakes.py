@@ -20,7 +20,11 @@ def refused(result: pytest.RunResult, *, said: str, status: int = 4) -> None:
     assert not [line for line in text if "Traceback" in line or "INTERNALERROR" in line]
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+#: One mistake is made in two workers in every run of the tests, the others take the same way in `make test-all`.
+SERIAL_AND_DEEP = ["-n0", pytest.param("-n2", marks=pytest.mark.deep)]
+
+
+@pytest.mark.parametrize("workers", SERIAL_AND_DEEP)
 def test_no_run_id(project: pytest.Pytester, workers: str) -> None:
     result = run(project, *REPLAY, workers)
     refused(result, said="add --fusion-run-id=ID")
@@ -45,7 +49,7 @@ def test_latest_without_runs(project: pytest.Pytester) -> None:
     refused(run(project, *REPLAY, "--fusion-run-id=latest"), said="no run under audit/")
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", SERIAL_AND_DEEP)
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
