@@ -33,17 +33,13 @@ _FIXTURES: Final = ("door", "budget")
 
 def is_billed(item: pytest.Item) -> bool:
     """Whether the item may send requests that cost money: it uses our ``door`` or ``budget``."""
-    names = set(getattr(item, "fixturenames", ())) & set(_FIXTURES)
-    callspec = getattr(item, "callspec", None)
-    if callspec is not None:
-        names -= set(callspec.params)  # a parameter of that name is no fixture
-    return any(_is_ours(item, name) for name in names)
+    return any(_is_ours(item, name) for name in _FIXTURES)
 
 
 def _is_ours(item: pytest.Item, name: str) -> bool:
     """Whether the item gets this plugin's fixture of that name: other projects have doors and budgets too."""
-    found = item.session._fixturemanager.getfixturedefs(name, item)  # noqa: SLF001 - pytest offers no other way
-    for definition in reversed(found or ()):
+    known = getattr(item, "_fixtureinfo", None)  # pytest offers no other way to see what an item's fixtures are
+    for definition in reversed(known.name2fixturedefs.get(name, ()) if known is not None else ()):
         if definition.func.__module__ == "pytest_fusion_audit.fixtures":
             return True
         if name not in definition.argnames:
@@ -71,25 +67,34 @@ def prepare(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     Raises:
         FusionAuditError: nobody has agreed to spending; the run, the configuration, a host or a price is refused.
     """
-    from pytest_fusion_audit.errors import EvidenceError  # noqa: PLC0415
-    from pytest_fusion_audit.metering.consent import NoConsentError, Refused, Skip  # noqa: PLC0415
+    from pytest_fusion_audit.metering.consent import Skip  # noqa: PLC0415
 
-    settings = settings_of(config)
-    if settings.run_id is None:
+    names = [item.name for item in items]
+    terms = _agreed(config, "selected and billed: " + ", ".join(names[:3]) + (" …" if len(names) > 3 else ""))
+    if isinstance(terms.decision, Skip):
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason=terms.decision.reason))
+
+
+def _agreed(config: pytest.Config, what: str) -> Terms:
+    """The terms of a session that names a run; the run has begun when something may be spent.
+
+    Raises:
+        FusionAuditError: as `prepare`.
+    """
+    from pytest_fusion_audit.errors import EvidenceError  # noqa: PLC0415
+    from pytest_fusion_audit.metering.consent import NoConsentError, Refused  # noqa: PLC0415
+
+    if settings_of(config).run_id is None:
         raise EvidenceError(
             "items that are billed need the name of a run: add --fusion-run-id=ID (a name, 'now' or 'latest')"
         )
     terms = terms_of(config)
     if isinstance(terms.decision, Refused):
-        names = [item.name for item in items]
-        listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-        raise NoConsentError(f"{terms.decision.message} (selected and billed: {listed})")
-    if isinstance(terms.decision, Skip):
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason=terms.decision.reason))
-        return
+        raise NoConsentError(f"{terms.decision.message} ({what})")
     if terms.granted is not None:
         _begin(config, terms, terms.granted)
+    return terms
 
 
 def _begin(config: pytest.Config, terms: Terms, granted: Granted) -> None:
@@ -156,16 +161,22 @@ def session_name(config: pytest.Config) -> str:
 
 
 def open_session_door(config: pytest.Config) -> Door:
-    """Open the door of this process; `prepare` has let its items run.
+    """Open the door of this process.
+
+    Who asks for it in the middle of a test (``request.getfixturevalue``) comes here without `prepare`: consent is asked
+    for again.
 
     Raises:
-        FusionAuditError: another session works on the run, or its journal is damaged or (replay) not there.
+        FusionAuditError: as `prepare`; another session works on the run; its journal is damaged or (replay) not there.
     """
     from pytest_fusion_audit.evidence.provenance import git_state  # noqa: PLC0415
     from pytest_fusion_audit.metering.caps import caps_for  # noqa: PLC0415
+    from pytest_fusion_audit.metering.consent import Skip  # noqa: PLC0415
     from pytest_fusion_audit.metering.door import open_door  # noqa: PLC0415
 
-    terms = terms_of(config)
+    terms = _agreed(config, "by an item that asked for the door while it ran")
+    if isinstance(terms.decision, Skip):
+        pytest.skip(terms.decision.reason)
     run, checked = _run_and_preflight(config, terms)
     # A replay spends nothing: it has the cap that the run had.
     cap = terms.granted.cap if terms.granted is not None else (run.read_run() or {}).get("cap_micro_usd") or 1

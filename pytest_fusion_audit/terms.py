@@ -136,8 +136,10 @@ def _stored_urls(settings: Settings) -> dict[str, str]:
     from pytest_fusion_audit.metering.hosts import BASE_URL_VARIABLES  # noqa: PLC0415
 
     run = None if settings.run_id is None else RunDirectory(settings.base, settings.run_id).read_run()
-    urls = {} if run is None else run["settings"].get("base_urls") or {}
-    return {variable: urls[maker] for variable, maker in BASE_URL_VARIABLES.items() if maker in urls}
+    urls = None if run is None else run["settings"].get("base_urls")
+    if not isinstance(urls, dict):
+        return {}
+    return {variable: str(urls[maker]) for variable, maker in BASE_URL_VARIABLES.items() if maker in urls}
 
 
 def _panel(config: pytest.Config, configuration: Configuration) -> tuple[Panel | None, str]:

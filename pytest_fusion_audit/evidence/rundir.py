@@ -214,6 +214,8 @@ class RunDirectory:
                     "choose another --fusion-run-id"
                 )
             sessions = [] if run is None else run.get("sessions") or []
+            if not isinstance(sessions, list) or not all(isinstance(each, dict) for each in sessions):
+                raise EvidenceError(f"{self.shown}/run.json: sessions: not a list of sessions; use another run id")
             if sessions and sessions[-1].get("session") == session:
                 return
             began = datetime.now(UTC).isoformat(timespec="seconds")

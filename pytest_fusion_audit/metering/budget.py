@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_fusion_audit.errors import FusionAuditError
-from pytest_fusion_audit.metering.caps import CAP_OF_PHASE
+from pytest_fusion_audit.metering.caps import CAP_OF_PHASE, paid_together
 from pytest_fusion_audit.metering.ledger import now_utc
 from pytest_fusion_audit.metering.limits import FINAL_PHASE
 from pytest_fusion_audit.metering.scope import Scope
@@ -75,7 +75,7 @@ class Budget:
         account = self._calls.ledger.balance()
         if phase is None:
             return max(0, self.cap - account.committed)
-        cap, of_phase = self._cap_of(phase), self._calls.balances.total({phase})
+        cap, of_phase = self._cap_of(phase), self._calls.balances.total(paid_together(phase))
         most = self.cap if phase.startswith(FINAL_PHASE) else self._caps.tuning
         return max(0, min(most - account.committed, cap - of_phase.committed))
 
@@ -107,7 +107,9 @@ class Budget:
             with self._calls.journal.exclusively():
                 end = self._calls.journal.append([{"e": "phase", "phase": name, "t": now_utc(), **facts.row()}])
             self._calls.journal.durably(end)
-        ledger.limits = replace(ledger.limits, phases={**ledger.limits.phases, name: cap})
+        limits = ledger.limits
+        shared = {**limits.shared, name: paid_together(name)}
+        ledger.limits = replace(limits, phases={**limits.phases, name: cap}, shared=shared)
         return PhaseBudget(name, cap, self.seed, self._calls)
 
     def ledger(self) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from pytest_fusion_audit.evidence.money import micro_usd, usd
 from pytest_fusion_audit.metering.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from pytest_fusion_audit.configuration import CapsUsd
 
@@ -37,6 +37,15 @@ CAP_OF_PHASE: Final[Mapping[str, str]] = MappingProxyType(
         "6.2": "served",
     }
 )
+
+
+def paid_together(phase: str) -> frozenset[str]:
+    """The phases that share a phase's cap, itself among them.
+
+    >>> sorted(paid_together("1")), sorted(paid_together("3"))
+    (['0', '1', '2'], ['3'])
+    """
+    return frozenset(other for other, cap in CAP_OF_PHASE.items() if cap == CAP_OF_PHASE[phase])
 
 
 class CapsError(FusionAuditError):
@@ -64,6 +73,8 @@ class Caps:
     def phase(self, phase: str, committed: Mapping[str, int]) -> int:
         """The cap of a phase as things stand.
 
+        The cap of phases 0 to 2 is that of all three together (`paid_together`).
+
         Args:
             phase: ``"0"`` … ``"6.2"``, see `CAP_OF_PHASE`.
             committed: micro-dollars spent and reserved so far, by phase.
@@ -72,9 +83,6 @@ class Caps:
             KeyError: no such phase.
         """
         name = CAP_OF_PHASE[phase]
-        if name == "smoke":
-            others = {"0", "1", "2"} - {phase}
-            return max(0, self.smoke - _sum(committed, others))
         if name == "climb":
             return max(0, self.tuning - sum(amount for other, amount in committed.items() if _before(other, "5")))
         if name in {"locked", "served"}:
@@ -153,10 +161,6 @@ def _fit_final(caps: dict[str, int], given: Mapping[str, int]) -> None:
         )
     for name in free:
         caps[name] = caps[name] * (room - over) // room
-
-
-def _sum(committed: Mapping[str, int], phases: Iterable[str]) -> int:
-    return sum(committed.get(phase, 0) for phase in phases)
 
 
 def _before(phase: str, limit: str) -> bool:

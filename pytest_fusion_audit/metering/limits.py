@@ -64,12 +64,14 @@ class PhaseNotOpenError(FusionAuditError):
 class Limits:
     """Caps of a run in micro-dollars; ``reserve`` may be touched by phase 6 only.
 
-    ``opened_only`` refuses the calls of phases that have no cap in ``phases``: `metering.budget` opens them.
+    ``phases`` holds the cap of each phase, ``shared`` the phases that one cap pays for together. ``opened_only`` lets
+    no call through of a phase that has no cap in ``phases``: `metering.budget` opens them.
     """
 
     total: int
     reserve: int = 0
     phases: Mapping[str, int] = field(default_factory=dict)
+    shared: Mapping[str, frozenset[str]] = field(default_factory=dict)
     opened_only: bool = False
 
 
@@ -88,5 +90,6 @@ def bounds(limits: Limits, balances: Balances, phase: str) -> list[tuple[str, in
     if phase.partition(".")[0] != FINAL_PHASE:
         found.append(("the cap minus the reserve for phase 6", limits.total - limits.reserve, everything))
     if phase in limits.phases:
-        found.append((f"the cap of phase {phase}", limits.phases[phase], balances.total({phase})))
+        together = limits.shared.get(phase, frozenset({phase}))
+        found.append((f"the cap of phase {phase}", limits.phases[phase], balances.total(together)))
     return found

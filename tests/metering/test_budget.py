@@ -79,6 +79,19 @@ def test_caps_follow_what_other_phases_spent(calls: Calls) -> None:
     assert budget.left("6.2") == 40 * USD
 
 
+def test_phases_0_to_2_share_one_cap_also_when_all_were_opened_before_anything_was_spent(calls: Calls) -> None:
+    budget = Budget(calls, caps_for(500 * USD))
+    smoke = [budget.phase(phase) for phase in "012"]
+    assert [phase.cap for phase in smoke] == [15 * USD] * 3
+    pay(calls, "0", 9 * USD)
+    assert [phase.left for phase in smoke] == [budget.left(phase) for phase in "012"] == [6 * USD] * 3
+    with pytest.raises(CostLimitExceeded, match="the cap of phase 1"):
+        calls.ledger.try_reserve("1", 7 * USD, {})
+    pay(calls, "1", 6 * USD)
+    with pytest.raises(CostLimitExceeded, match="the cap of phase 2"):
+        calls.ledger.try_reserve("2", 1, {})
+
+
 def test_the_reserve_is_for_phase_6(calls: Calls) -> None:
     budget = Budget(calls, caps_for(100 * USD))
     budget.phase("5")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_fusion_audit.configuration import CapsUsd
-from pytest_fusion_audit.metering.caps import CAP_OF_PHASE, Caps, CapsError, caps_for
+from pytest_fusion_audit.metering.caps import CAP_OF_PHASE, Caps, CapsError, caps_for, paid_together
 
 USD = 1_000_000
 
@@ -79,9 +79,8 @@ def test_caps_that_cannot_hold_are_refused_by_name(total: int, caps: dict[str, f
 def test_phases_0_to_2_share_the_smoke_cap() -> None:
     caps = caps_for(500 * USD)
     assert [caps.phase(phase, {}) for phase in "012"] == [15 * USD] * 3
-    assert caps.phase("1", {"0": 2 * USD}) == 13 * USD
-    assert caps.phase("1", {"0": 2 * USD, "1": 13 * USD}) == 13 * USD  # its own spending is what the ledger compares
-    assert caps.phase("2", {"0": 2 * USD, "1": 14 * USD}) == 0
+    assert caps.phase("1", {"0": 2 * USD}) == 15 * USD  # of the three together, as the ledger counts it
+    assert [sorted(paid_together(phase)) for phase in ("0", "2", "4")] == [["0", "1", "2"], ["0", "1", "2"], ["4"]]
 
 
 def test_the_climb_has_what_the_phases_before_it_left() -> None:

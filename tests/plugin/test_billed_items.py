@@ -408,3 +408,63 @@ def test_two_sessions_at_once_on_one_run(billed: pytest.Pytester, server: Server
         assert (billed.path / "audit" / "r" / "run.json").read_bytes() == before
     finally:
         other.close()
+
+
+ASKS_WHILE_RUNNING = """
+def test_it(request):
+    request.getfixturevalue("door")
+    raise AssertionError("the door is open")
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "outcome", "said"),
+    [
+        ((), "failed", "nobody has agreed to it; nothing was sent"),
+        (("--fusion-budget=5", "--fusion-spend=never"), "skipped", ""),
+    ],
+)
+def test_who_asks_for_the_door_while_running_needs_consent_too(
+    billed: pytest.Pytester, server: Server, options: tuple[str, ...], outcome: str, said: str
+) -> None:
+    (billed.path / "audits" / "test_smoke.py").write_text(ASKS_WHILE_RUNNING)
+    result = run(billed, "audits/test_smoke.py", "--fusion-run-id=r", *options)
+    result.assert_outcomes(**{outcome: 1})
+    assert said in result.stdout.str()
+    assert "the door is open" not in result.stdout.str()
+    assert server.rows == []
+    assert not (billed.path / "audit").exists()
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef every(door):\n    pass\n\n\ndef test_it():\n    pass\n",
+        "import pytest\n\n\n@pytest.mark.usefixtures('budget')\ndef test_it():\n    pass\n",
+        "import pytest\n\n\n@pytest.mark.parametrize('door', [1], indirect=True)\ndef test_it(door):\n    pass\n",
+        "class TestIt:\n    def test_it(self, budget):\n        pass\n",
+    ],
+    ids=["autouse", "usefixtures", "indirect", "method"],
+)
+def test_whatever_way_an_item_gets_the_door_it_is_billed(billed: pytest.Pytester, server: Server, item: str) -> None:
+    (billed.path / "audits" / "test_smoke.py").write_text(item)
+    assert run(billed, "audits/test_smoke.py", "--fusion-run-id=r").ret == 4
+    assert server.rows == []
+
+
+def test_a_parameter_called_door_is_no_door(billed: pytest.Pytester) -> None:
+    (billed.path / "audits" / "test_smoke.py").write_text(
+        "import pytest\n\n\n@pytest.mark.parametrize('door', [1])\ndef test_it(door):\n    assert door == 1\n"
+    )
+    run(billed, "audits/test_smoke.py").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("sessions", ['"x"', "[1]", '{"a": 1}'])
+def test_a_damaged_run_json_is_one_line(billed: pytest.Pytester, server: Server, sessions: str) -> None:
+    run(billed, "audits/test_smoke.py", *GRANTED).assert_outcomes(passed=1)
+    path = billed.path / "audit" / "r" / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sessions": json.loads(sessions)}))
+    result = run(billed, "audits/test_smoke.py", *GRANTED, "--fusion-resume")
+    assert result.ret == 4
+    assert "run.json: sessions" in result.stdout.str() + result.stderr.str()
+    assert len(server.billed()) == 4
