@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from pytest_fusion_audit.options import settings_of
-from pytest_fusion_audit.terms import spent_by, terms_of
+from pytest_fusion_audit.terms import has_calls, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -93,6 +93,11 @@ def _agreed(config: pytest.Config, what: str) -> Terms:
     if isinstance(terms.decision, Refused):
         raise NoConsentError(f"{terms.decision.message} ({what})")
     if terms.granted is not None:
+        if settings_of(config).imports:
+            raise EvidenceError(
+                "--fusion-import and billed items exclude each other, an import is a run of its own; nothing was sent. "
+                'Leave the billed items out with -m "not billed", or the import'
+            )
         _begin(config, terms, terms.granted)
     return terms
 
@@ -127,7 +132,7 @@ def _begin(config: pytest.Config, terms: Terms, granted: Granted) -> None:
         "panel_not_read": [] if terms.panel is None else terms.panel.not_read(),
     }
     check_free(run.path / "calls", session_name(config))
-    begun = spent_by(run.path) > 0
+    begun = has_calls(run.path)
     run.begin(session_name(config), facts, resume=settings_of(config).resume, begun=begun, compare=compare)
 
 

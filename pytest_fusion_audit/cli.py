@@ -15,6 +15,8 @@ from pytest_fusion_audit.errors import EvidenceError, FusionAuditError, one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_fusion_audit.evidence.rundir import RunDirectory
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status: 0 done, 4 a mistake in what was asked for."""
@@ -77,27 +79,30 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run_folder(run_id: str) -> Path:
+def _run_directory(run_id: str) -> RunDirectory:
     from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
 
-    return RunDirectory(Path.cwd(), run_id.removesuffix("/").removeprefix("audit/")).path
+    return RunDirectory(Path.cwd(), run_id.removesuffix("/").removeprefix("audit/"))
 
 
 def _spend(chosen: argparse.Namespace) -> None:
     from pytest_fusion_audit.metering.spend import spend_lines, spend_of  # noqa: PLC0415
 
-    run = _run_folder(chosen.run_id)
-    for line in spend_lines(run.name, spend_of(run), chosen.invoice):
+    run = _run_directory(chosen.run_id)
+    for line in spend_lines(run.run_id, spend_of(run.path), chosen.invoice):
         print(line)
 
 
 def _settle(chosen: argparse.Namespace) -> None:
     from pytest_fusion_audit.evidence.money import usd  # noqa: PLC0415
-    from pytest_fusion_audit.metering.spend import settle_orphan  # noqa: PLC0415
+    from pytest_fusion_audit.metering.spend import phase_records, settle_orphan, spend_of  # noqa: PLC0415
 
-    run = _run_folder(chosen.run_id)
-    charged = settle_orphan(run, chosen.call, chosen.dollars, session=f"settle-{uuid4().hex}")
-    print(f"audit/{run.name}: call {chosen.call} is charged with {usd(charged):.6f} USD")
+    run = _run_directory(chosen.run_id)
+    charged = settle_orphan(run.path, chosen.call, chosen.dollars, session=f"settle-{uuid4().hex}")
+    stored = run.read_run()
+    if stored is not None and stored["mode"] == "live":  # else its evidence is none of our own
+        run.store("phase", phase_records(spend_of(run.path)))
+    print(f"{run.shown}: call {chosen.call} is charged with {usd(charged):.6f} USD")
 
 
 def _render(chosen: argparse.Namespace) -> None:
@@ -108,10 +113,9 @@ def _render(chosen: argparse.Namespace) -> None:
     if chosen.report is not None:
         lines = findings_lines(_findings(chosen.report), load_rubric())
     else:
-        from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
         from pytest_fusion_audit.rubric.scorecard import score_rubric  # noqa: PLC0415
 
-        run = RunDirectory(Path.cwd(), chosen.run_id.removesuffix("/").removeprefix("audit/"))
+        run = _run_directory(chosen.run_id)
         scorecard = score_rubric(run.evidence(), load_rubric())
         write_artifacts(run, scorecard)
         lines = scorecard_lines(scorecard.to_json())

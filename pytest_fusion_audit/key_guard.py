@@ -13,10 +13,11 @@ import pytest
 
 from pytest_fusion_audit.metering.keys import KeyRing
 from pytest_fusion_audit.metering.output_guard import guarding, scrub_report, scrub_warning
+from pytest_fusion_audit.metering.scan import KeysFoundError
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from pytest_fusion_audit.metering.scrubbing import Scrubber
 
@@ -57,6 +58,24 @@ class KeyGuard:
         report = yield
         scrub_report(report, self.scrubber)
         return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Scrub what joined a report after it was made: the message of a subtest."""
+        scrub_report(report, self.scrubber)
+
+    def check_ids(self, items: Iterable[pytest.Item]) -> None:
+        """Return when no item's id holds a key: ids are shown, stored, and sent between processes as they are.
+
+        Raises:
+            KeysFoundError: one does; the message says where, not which.
+        """
+        for item in items:
+            if self.scrubber.text(item.nodeid) != item.nodeid:
+                raise KeysFoundError(
+                    f"{item.path.name}: the id of a parametrized item holds a key; nothing was sent. Give parametrize "
+                    "ids of its own (ids=…)"
+                )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:

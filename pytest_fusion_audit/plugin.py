@@ -94,7 +94,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     from pytest_fusion_audit.fixtures import prepare_run  # noqa: PLC0415
 
     output: dict[str, Any] | None = getattr(config, "workeroutput", None)
+    guard = config.pluginmanager.get_plugin(KEY_GUARD)
     try:
+        if guard is not None:
+            guard.check_ids([*billed, *audited])
         if billed:
             billing.prepare(config, billed)
             if output is not None:

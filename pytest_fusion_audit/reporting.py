@@ -142,16 +142,19 @@ class AuditReporter:
         from pytest_fusion_audit.rubric.loading import load_rubric  # noqa: PLC0415
         from pytest_fusion_audit.rubric.scorecard import score_rubric  # noqa: PLC0415
 
-        try:
-            if self.billed:
+        if self.billed:
+            try:
                 self.spend = billing.write_spend(self.config)
-            if not self.audited:
-                return
+            except (FusionAuditError, OSError) as error:
+                self.troubles.append(f"spend ledger not written: {one_line(error)}")
+        if not self.audited:
+            return
+        try:
             run = prepare_run(self.config)
             self.scorecard = score_rubric(evidence_of(self.config, again=self.billed), load_rubric())
             write_artifacts(run, self.scorecard)
         except (FusionAuditError, OSError) as error:
-            self.troubles.append(f"{'scorecard' if self.audited else 'spend ledger'} not written: {one_line(error)}")
+            self.troubles.append(f"scorecard not written: {one_line(error)}")
             return
         ours = {criterion: score.score for criterion, score in self.scorecard.scores.items()}
         for criterion, recorded in sorted(self.scores.items()):

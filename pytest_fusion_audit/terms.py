@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pytest_fusion_audit.errors import FusionAuditError
 from pytest_fusion_audit.options import settings_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 #: Name under which the session's `key_guard.KeyGuard` is registered.
 KEY_GUARD: Final = "fusion-audit-key-guard"
-_KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
 @dataclass
@@ -108,8 +108,14 @@ def _terms(config: pytest.Config) -> Terms:
         refused = Refused("--fusion-mode=offline needs scripted models, which this version does not have; nothing ran")
         return Terms(refused, configuration, panel)
     if settings.mode == "replay":
-        checked = preflight(configuration, panel, _stored_urls(settings), panel_name=panel_name)
-        return Terms(Granted(0, "replay"), configuration, panel, checked, replay=True)
+        stored = preflight(configuration, panel, _stored_urls(settings), panel_name=panel_name)
+        return Terms(Granted(0, "replay"), configuration, panel, stored, replay=True)
+    checked: Preflight | None = None
+    fault: FusionAuditError | None = None
+    try:
+        checked = preflight(configuration, panel, os.environ, panel_name=panel_name)
+    except FusionAuditError as error:
+        fault = error  # told where something would be sent; a session that only skips needs none of it
     run_id = settings.run_id
     decision = decide(
         budget_option=None if settings.budget is None else str(settings.budget),
@@ -119,13 +125,16 @@ def _terms(config: pytest.Config) -> Terms:
         environ=os.environ,
         spent_by_other_runs=_spent(settings.base, but=run_id) if configuration.spend.total_usd is not None else 0,
         spent_by_this_run=spent_by(settings.base / "audit" / run_id) if run_id else 0,
-        missing=[name for name in _KEYS if not os.environ.get(name, "").strip()],
+        missing=() if checked is None else checked.missing(),
     )
     terms = Terms(decision, configuration, panel)
     if isinstance(decision, Granted):
-        terms.preflight = preflight(configuration, panel, os.environ, panel_name=panel_name)
-        asked = [(route.provider, route.model) for route in terms.preflight.routes.by_id.values() if route.model]
-        warned = temperature_warnings(asked, configuration.samples.temperatures, terms.preflight.overrides)
+        if checked is None:
+            raise fault or AssertionError("no preflight and no reason")
+        checked.check_keys()
+        terms.preflight = checked
+        asked = [(route.provider, route.model) for route in checked.routes.by_id.values() if route.model]
+        warned = temperature_warnings(asked, configuration.samples.temperatures, checked.overrides)
         terms.warnings = [f"note {text}" for text in warned.values()]
     return terms
 
@@ -157,9 +166,24 @@ def _panel(config: pytest.Config, configuration: Configuration) -> tuple[Panel |
 
 
 def _spent(base: Path, *, but: str | None) -> int:
-    """Micro-dollars that count as spent in the other runs of this repository."""
-    runs = (path.parent.parent for path in sorted((base / "audit").glob("*/calls/journal.jsonl")))
-    return sum(spent_by(run) for run in runs if run.name != but)
+    """Micro-dollars that count as spent in the other runs of this repository; of one that is at work, its whole cap."""
+    from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
+    from pytest_fusion_audit.metering.owners import at_work  # noqa: PLC0415
+
+    total = 0
+    for path in sorted((base / "audit").glob("*/calls/journal.jsonl")):
+        run = path.parent.parent
+        if run.name != but:
+            cap = (RunDirectory(base, run.name).read_run() or {}).get("cap_micro_usd") if at_work(path.parent) else None
+            total += max(spent_by(run), cap if isinstance(cap, int) else 0)
+    return total
+
+
+def has_calls(run: Path) -> bool:
+    """Whether a call of the run was ever sent, whatever it cost."""
+    from pytest_fusion_audit.metering.spend import spend_of  # noqa: PLC0415
+
+    return (run / "calls" / "journal.jsonl").exists() and spend_of(run).total.calls > 0
 
 
 def spent_by(run: Path) -> int:

@@ -44,13 +44,16 @@ class Calls:
         folder: created when missing.
         limits: caps of the run.
         session: name shared by all workers of one session.
+        goes_on: a new session takes back the stop of the one before; False for who only settles.
         read_only: for replays: no byte of the folder changes, and another session may be at work.
 
     Raises:
         EvidenceError: the journal is damaged. RunBusyError: another session works on this run.
     """
 
-    def __init__(self, folder: Path, limits: Limits, session: str, *, read_only: bool = False) -> None:
+    def __init__(
+        self, folder: Path, limits: Limits, session: str, *, read_only: bool = False, goes_on: bool = True
+    ) -> None:
         self.folder = folder
         self.read_only = read_only
         self.answers = Answers()
@@ -68,7 +71,7 @@ class Calls:
             )
             if not read_only:
                 self.ledger.bury()
-            if self.owner.new_session:
+            if self.owner.new_session and goes_on:
                 self.ledger.go_on()
         except BaseException:
             self.owner.close()
@@ -104,7 +107,7 @@ class Calls:
         """
         self.check_disk()
         request_sha, _ = self.bodies.put(body)
-        row = call_row(scope, key, facts, host, request_sha)
+        row = call_row(scope, key, facts, host, request_sha) | {"attempt": self.answers.attempt(key)}
         return await self.ledger.reserve(scope.phase, amount, row, hold=scope.turn)
 
     def check_disk(self) -> None:

@@ -197,7 +197,7 @@ class Models:
             del body["service_tier"]  # no room at that tier: nothing was billed, and waiting for it may take hours
             return await attempt()
 
-        variable = self.variables.get(provider, f"the key of {provider}")
+        variable = self.variables.get(provider)
         try:
             reply = await persistently(ask, variable=variable, policy=self.policy)
         except (KeyRefusedError, QuotaExhaustedError) as error:

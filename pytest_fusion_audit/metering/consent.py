@@ -45,7 +45,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A usage error (exit status 4) after the plan was printed; nothing was sent."""
+    """A usage error (exit status 4); nothing was sent."""
 
     message: str
 

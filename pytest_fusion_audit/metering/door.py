@@ -11,6 +11,7 @@ import asyncio
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from pytest_fusion_audit.metering.batches import Batches, SystemClock
 from pytest_fusion_audit.metering.budget import Budget
@@ -24,6 +25,7 @@ from pytest_fusion_audit.metering.proxy_server import serving_in_thread
 from pytest_fusion_audit.metering.sdk import anthropic_client, openai_client
 from pytest_fusion_audit.metering.third_door import ThirdDoor
 from pytest_fusion_audit.metering.transport import MeteredTransport, Mode
+from pytest_fusion_audit.metering.wire.base import request_facts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from pytest_fusion_audit.metering.batch_steps import Clock
     from pytest_fusion_audit.metering.caps import Caps
     from pytest_fusion_audit.metering.preflight import Preflight
+    from pytest_fusion_audit.metering.prices import Processing
     from pytest_fusion_audit.metering.routes import Route
     from pytest_fusion_audit.metering.scope import Scope
 
@@ -56,6 +59,7 @@ class Door:
         mode: ``live`` or ``replay``.
         panel: the panel file, None without one.
         concurrency: calls of one model at once.
+        prefer: wish of fusion.yaml by the name of a phase's cap, see `caps.CAP_OF_PHASE`.
         inner: makes the transport that really sends, one for each event loop.
         clock: by which batches are waited for.
     """
@@ -66,6 +70,7 @@ class Door:
     mode: Mode
     panel: Panel | None
     concurrency: int
+    prefer: Mapping[str, Processing] = field(default_factory=dict)
     inner: Callable[[], Any] = Lanes
     clock: Clock = field(default_factory=SystemClock)
 
@@ -114,7 +119,7 @@ class Door:
             urls,
             attribution,
             third_door=ThirdDoor(
-                {maker: route.url for maker, route in routes.default.items()} if third_door else {},
+                routes.of_makers() if third_door else {},
                 self.preflight.overrides,
             ),
             scrubber=self.preflight.keys.scrubber,
@@ -200,15 +205,33 @@ class OpenDoor:
         """The Anthropic SDK behind the door; as `openai`."""
         return anthropic_client(self.transport, base_url=self.door.preflight.routes.of(endpoint).url)
 
+    def worst_case(
+        self,
+        endpoint: str,
+        prompt: Prompt,
+        *,
+        model: str | None = None,
+        asked: Mapping[str, JsonValue] | None = None,
+    ) -> int:
+        """Most micro-dollars that one attempt of `complete` can cost: what a turn has to hold for it.
+
+        Raises:
+            UnknownPriceError, UnboundedRequestError, ConfigError: nothing bounds it.
+        """
+        route, name = self.route(endpoint, model)
+        url, body = self.models(route).request(route.provider, name, prompt, asked)
+        facts = request_facts("POST", urlsplit(url).path, body)
+        return self.door.preflight.pricing.worst_case_of(route.host, facts)
+
     def models(self, route: Route) -> Models:
         """The clients of one route."""
         if route.id not in self._models:
             settings: dict[str, Any] = {} if route.timeout_s is None else {"timeout_s": route.timeout_s}
-            variable = route.endpoint.api_key_env or "no variable"
+            variable = route.endpoint.api_key_env
             self._models[route.id] = Models(
                 self.transport,
                 urls={route.provider: route.url},
-                variables={route.provider: variable},
+                variables={} if variable is None else {route.provider: variable},
                 concurrency=self.concurrency,
                 overrides=self.door.preflight.overrides,
                 **settings,
@@ -254,4 +277,5 @@ def open_door(
         calls = Calls(folder / "calls", limits, session)
     budget = Budget(calls, caps, seed=configuration.splits.seed, git_sha=git_sha)
     mode: Mode = "replay" if replay else "live"
-    return Door(calls, budget, preflight, mode, panel, configuration.concurrency)
+    wishes: dict[str, Processing] = {name: wish for name, wish in configuration.prefer.items()}  # noqa: C416 - names are str here
+    return Door(calls, budget, preflight, mode, panel, configuration.concurrency, prefer=wishes)

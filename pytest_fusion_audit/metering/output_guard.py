@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_fusion_audit.metering.scrubbing import Scrubber
 
 #: Objects of these modules are reports through and through and may be changed in place.
-_REPORT_MODULES = frozenset({"_pytest.reports", "_pytest._code.code"})
+_REPORT_MODULES = frozenset({"_pytest.reports", "_pytest.subtests", "_pytest._code.code"})
 
 
 class ScrubbingFilter(logging.Filter):
@@ -180,7 +180,8 @@ def _walk(value: Any, scrubber: Scrubber, seen: set[int]) -> Any:
     if type(value).__module__ not in _REPORT_MODULES or id(value) in seen:
         return value
     seen.add(id(value))
-    for name, held in list(getattr(value, "__dict__", {}).items()):
+    slots = {name: getattr(value, name) for name in getattr(type(value), "__slots__", ()) if hasattr(value, name)}
+    for name, held in (slots | getattr(value, "__dict__", {})).items():
         new = _walk(held, scrubber, seen)
         if new is not held:
             object.__setattr__(value, name, new)

@@ -114,6 +114,15 @@ def check_free(folder: Path, session: str) -> None:
         os.close(file)
 
 
+def at_work(folder: Path) -> bool:
+    """Whether any session works on the run in this ``calls`` folder."""
+    try:
+        check_free(folder, "")
+    except RunBusyError:
+        return True
+    return False
+
+
 class Reader:
     """A process that only reads: it owns nothing, refuses nobody and finds nobody dead."""
 

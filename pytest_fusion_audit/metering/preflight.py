@@ -37,6 +37,22 @@ class Preflight:
         """``capabilities`` of the panel file by model id."""
         return self.pricing.overrides
 
+    def check_keys(self) -> None:
+        """Read the keys of every endpoint of the panel, so that none is found missing after another has been paid.
+
+        Without a panel nobody knows yet which maker is asked: a missing key is told by the first call that needs it.
+
+        Raises:
+            KeyMissingError, KeyFormatError: a variable holds no key.
+        """
+        for endpoint in self.routes.endpoints():
+            if self.routes.by_id or not self.keys.missing([endpoint.api_key_env or ""]):
+                self.keys.key_of(endpoint)
+
+    def missing(self) -> list[str]:
+        """Variables that have to hold a key and do not, sorted."""
+        return sorted(self.keys.missing(self.routes.variables()))
+
     def lines(self) -> list[str]:
         """What a session's header says: every endpoint, each once."""
         lines = [endpoint.header_line() for endpoint in self.routes.endpoints()]
@@ -46,6 +62,7 @@ class Preflight:
             "USD per million in the table; the dearer is charged"
             for each in self.pricing.differences
         ]
+        lines += [f"note {text}" for text in self.keys.warnings]
         return [*sorted(lines), *(["run local · models on this machine: not claim-eligible"] if local else [])]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from pytest_fusion_audit.metering.batch_requests import BatchRequest
+from pytest_fusion_audit.metering.caps import CAP_OF_PHASE
 from pytest_fusion_audit.metering.clients import Completion, Prompt, default_api
 from pytest_fusion_audit.metering.limits import CostLimitExceeded
 from pytest_fusion_audit.metering.processing import processing_for
@@ -61,7 +62,7 @@ async def ask_all(
     door: OpenDoor,
     questions: Sequence[Question],
     *,
-    prefer: Processing = "standard",
+    prefer: Processing | None = None,
     patience_s: float | None = None,
 ) -> list[Answer]:
     """Ask many questions of one phase.
@@ -69,7 +70,7 @@ async def ask_all(
     Args:
         door: open.
         questions: in the order in which they may use up the phase's money.
-        prefer: the wish of the phase.
+        prefer: how to send them; None takes the wish of fusion.yaml for the phase (``prefer``).
         patience_s: how long to wait for batches at most; None waits for as long as it takes.
 
     Returns:
@@ -77,6 +78,8 @@ async def ask_all(
 
     Raises:
         KeyRefusedError, QuotaExhaustedError, RunStoppedError, BatchAccessError: the run has been stopped.
+        ConfigError: a request is refused as it is. ReplayMissError: an answer is not stored. What the other questions
+            got is stored, and found when they are asked again.
     """
     ways = [_processing(door, question, prefer) for question in questions]
     batched = {at: question for at, question in enumerate(questions) if ways[at] == "batch"}
@@ -102,10 +105,11 @@ async def ask_all(
     return [(ended | answers)[at] for at in range(len(questions))]
 
 
-def _processing(door: OpenDoor, question: Question, prefer: Processing) -> Processing:
+def _processing(door: OpenDoor, question: Question, prefer: Processing | None) -> Processing:
+    wish = prefer or door.door.prefer.get(CAP_OF_PHASE.get(question.scope.phase, ""), "standard")
     route, model = door.route(question.endpoint, question.model)
     offered = door.door.preflight.pricing.price(route.host, model).stated
-    return processing_for(prefer, default_api(route.provider), offered={*offered, "standard"})
+    return processing_for(wish, default_api(route.provider), offered={*offered, "standard"})
 
 
 async def _batched(door: OpenDoor, questions: Mapping[int, Question], patience_s: float | None) -> dict[int, Answer]:

@@ -41,17 +41,25 @@ _NOT_TAKEN = re.compile(
 class QuotaExhaustedError(FusionAuditError):
     """The account behind a key has no money left. Waiting does not help: the run stops."""
 
-    def __init__(self, variable: str, said: str) -> None:
+    def __init__(self, variable: str | None, said: str) -> None:
         self.variable = variable
-        super().__init__(f"the account behind {variable} has no quota left ({said}); top it up, then --fusion-resume")
+        super().__init__(
+            f"the account behind {variable or 'a server here'} has no quota left ({said}); top it up, then "
+            "--fusion-resume"
+        )
 
 
 class KeyRefusedError(FusionAuditError):
     """A provider refused a key: the run is blocked until the variable holds another."""
 
-    def __init__(self, variable: str, said: str) -> None:
+    def __init__(self, variable: str | None, said: str) -> None:
         self.variable = variable
-        super().__init__(f"the key in {variable} was refused ({said}); set {variable} to a valid key, then go on")
+        if variable is None:
+            super().__init__(
+                f"a server here refused its placeholder key ({said}); let it take any, no real key goes there"
+            )
+        else:
+            super().__init__(f"the key in {variable} was refused ({said}); set {variable} to a valid key, then go on")
 
 
 class ConfigError(FusionAuditError):
@@ -144,12 +152,12 @@ def _number(text: str | None) -> float | None:
     return max(0.0, number) if math.isfinite(number) else None
 
 
-def judge(reply: Reply, *, variable: str, policy: RetryPolicy) -> Judgement:
+def judge(reply: Reply, *, variable: str | None, policy: RetryPolicy) -> Judgement:
     """What to do about a reply.
 
     Args:
         reply: one attempt.
-        variable: name of the variable that holds the key.
+        variable: name of the variable that holds the key, None for a placeholder.
         policy: ceiling and clock.
 
     Raises:
@@ -180,13 +188,24 @@ def _busy(status: int, wait_s: float | None, policy: RetryPolicy) -> Judgement:
     return Judgement("busy", wait_s, "censored_rate_limit" if status == 429 else "provider_error")
 
 
-def _stop_at(status: int, facts: ResponseFacts, variable: str) -> None:
+def account_refused(
+    status: int, facts: ResponseFacts, variable: str | None
+) -> KeyRefusedError | QuotaExhaustedError | None:
+    """Whether a reply says that key or account are refused: then every further call would be."""
+    said = f"{status} {facts.error_code or ''}".strip()
+    if status == 402 or (
+        status >= 400 and (facts.error_code in _QUOTA or _NO_CREDIT.search(facts.error_message or ""))
+    ):
+        return QuotaExhaustedError(variable, said)
+    return KeyRefusedError(variable, said) if status in {401, 403} else None
+
+
+def _stop_at(status: int, facts: ResponseFacts, variable: str | None) -> None:
+    refused = account_refused(status, facts, variable)
+    if refused is not None:
+        raise refused
     said = f"{status} {facts.error_code or ''}".strip()
     message = facts.error_message or ""
-    if status == 402 or (status >= 400 and (facts.error_code in _QUOTA or _NO_CREDIT.search(message))):
-        raise QuotaExhaustedError(variable, said)
-    if status in {401, 403}:
-        raise KeyRefusedError(variable, said)
     if status == 404 or (status == 400 and facts.outcome == "provider_error" and _names_a_setting(facts, message)):
         raise ConfigError(
             f"the provider refuses the request as it is ({said}: {message}); correct the model's id or its "
@@ -207,13 +226,13 @@ class _AskAgainError(Exception):
 
 
 async def persistently(
-    ask: Callable[[], Awaitable[Reply]], *, variable: str, policy: RetryPolicy | None = None
+    ask: Callable[[], Awaitable[Reply]], *, variable: str | None, policy: RetryPolicy | None = None
 ) -> Reply:
     """Ask until there is an answer, or no try is left; the last reply has the outcome that the caller records.
 
     Args:
         ask: makes one attempt; raises only what ends everything (`CostLimitExceeded`, …).
-        variable: name of the variable that holds the key.
+        variable: name of the variable that holds the key, None for a placeholder.
         policy: how often and how long.
 
     Raises:

@@ -60,15 +60,33 @@ class Routes:
     _providers: dict[str, str] = field(default_factory=dict)
 
     def of(self, id_: str) -> Route:
-        """The route of an endpoint of the panel, or of a maker.
+        """The route of an endpoint of the panel; without a panel, of a maker.
 
         Raises:
-            UnlistedHostError: neither.
+            UnlistedHostError: no such endpoint. With a panel nothing else is asked.
         """
-        found = self.by_id.get(id_) or next((route for maker, route in self.default.items() if maker == id_), None)
+        found = next((route for route in self.all() if route.id == id_), None)
         if found is None:
-            known = ", ".join((*self.by_id, *self.default))
-            raise UnlistedHostError(f"{id_!r} is no endpoint of the panel and no maker; known: {known}")
+            raise UnlistedHostError(
+                f"{id_!r} is no endpoint of this run; nothing was sent. Known: {', '.join(r.id for r in self.all())}"
+            )
+        return found
+
+    def of_makers(self) -> dict[Provider, str]:
+        """Base URL of each maker that the run asks, for a gateway that tells makers apart by ``provider/name`` ids.
+
+        Raises:
+            UnlistedHostError: the panel asks one maker at two places.
+        """
+        found: dict[Provider, str] = {}
+        for maker in OWN_URLS:
+            urls = {route.url for route in self.all() if route.provider == maker}
+            if len(urls) > 1:
+                raise UnlistedHostError(
+                    f"the panel asks models of {maker} at {len(urls)} places: give them one base_url"
+                )
+            if urls:
+                found[maker] = urls.pop()
         return found
 
     def all(self) -> list[Route]:
@@ -78,14 +96,14 @@ class Routes:
     def provider_of(self, host: str) -> str:
         """Whose prices hold at a host; ``local`` for a loopback server that nobody named."""
         if not self._providers:
-            for route in (*self.default.values(), *self.by_id.values()):
+            for route in self.all():
                 self._providers[route.host] = route.provider
         return self._providers.get(host, LOCAL)
 
     def of_both_makers(self) -> list[str]:
         """Hosts at which models of both makers are asked: there the model's own name says whose it is."""
         found: dict[str, set[str]] = {}
-        for route in (*self.default.values(), *self.by_id.values()):
+        for route in self.all():
             found.setdefault(route.host, set()).add(route.provider)
         return [host for host, providers in found.items() if len(providers) > 1]
 

@@ -11,6 +11,7 @@ a stream (the text put together from them is scrubbed by whoever writes it).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -37,18 +38,25 @@ class Scrubber:
     def __init__(self, values: Iterable[str | Secret] | Mapping[str, str | Secret] = ()) -> None:
         named = values.items() if isinstance(values, Mapping) else (("", value) for value in values)
         self._names: dict[str, str] = {}
+        cut: set[str] = set()
         for name, value in named:
             shown = (value.reveal() if isinstance(value, Secret) else value).strip()
             if len(shown) >= SHORTEST:
+                cut.add(
+                    rf"{re.escape(shown[:4])}[!-~]{{0,{len(shown)}}}\.\.\.[!-~]{{0,{len(shown)}}}{re.escape(shown[-4:])}"
+                )
                 for form in plain_forms(shown):
                     self._names.setdefault(form, name)
         # The longest first: a key that holds another one goes as a whole.
         self.forms = tuple(sorted(self._names, key=lambda form: (-len(form), form)))
+        # A key out of whose middle pytest has cut some characters, to make a line of a comparison shorter.
+        self._cut = re.compile("|".join(sorted(cut))) if cut else None
         self._anything = any(needs_escaping(form) for form in self.forms)
 
     def text(self, text: str) -> str:
         """Text without keys of any kind."""
-        return self._settled(text, EVERYWHERE)
+        scrubbed = self._settled(text, EVERYWHERE)
+        return self._cut.sub(MARK, scrubbed) if self._cut is not None and "..." in scrubbed else scrubbed
 
     def bytes(self, data: _Bytes) -> _Bytes:
         """Bytes without keys of any kind, whatever their encoding."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_fusion_audit.metering.endpoints import ForeignModelError
 from pytest_fusion_audit.metering.ledger import now_utc
+from pytest_fusion_audit.metering.retry import account_refused
 
 if TYPE_CHECKING:
     import httpx2
@@ -122,6 +123,9 @@ def settlement(
     if any(flags.values()):
         row["flags"] = [name for name, set_ in flags.items() if set_]
     stop = foreign
+    if stop is None and endpoint is not None and call["scope"].get("reuse", True):  # a drill is refused on purpose
+        refused = account_refused(status, answer, endpoint.api_key_env)
+        stop = None if refused is None else str(refused)
     if stop is None and other and cost is None:
         stop = (
             f"{facts.model} was asked for and {answer.model} answered, which has no known price; "

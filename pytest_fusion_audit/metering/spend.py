@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_fusion_audit.errors import EvidenceError
@@ -60,10 +60,9 @@ class PhaseFacts:
         """The facts that are known, for the journal."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
-    @classmethod
-    def of_row(cls, row: Row) -> PhaseFacts:
-        """The facts of a row of the journal."""
-        return cls(**{name: row.get(name) for name in cls.__slots__})
+    def then(self, row: Row) -> PhaseFacts:
+        """These facts after a further row of the journal; what it does not say stays."""
+        return replace(self, **{name: row[name] for name in self.__slots__ if name in row})
 
 
 @dataclass(slots=True)
@@ -90,7 +89,7 @@ class _Groups:
         self.all.take(row)
         event, call = row.get("e"), row.get("id")
         if event == "phase":
-            self.phases[row["phase"]] = PhaseFacts.of_row(row)
+            self.phases[row["phase"]] = self.phases.get(row["phase"], PhaseFacts()).then(row)
         if event == "reserve":
             scope = row.get("scope") or {}
             self._of_call[str(call)] = (row["phase"], row.get("model") or "unknown", scope.get("stage", "unknown"))
@@ -206,7 +205,7 @@ def settle_orphan(run: Path, call: str, dollars: str, session: str) -> int:
     if charged < 0:
         raise EvidenceError(f"{dollars} is below zero; give what the provider charged")
     spend_of(run)  # a run without a journal is refused before anything is created
-    calls = Calls(run / "calls", Limits(total=0), session)
+    calls = Calls(run / "calls", Limits(total=0), session, goes_on=False)
     try:
         found = [orphan for orphan in calls.balances.orphans.values() if orphan.id.startswith(call)]
         if len(found) != 1:

@@ -96,12 +96,18 @@ class Answers:
         self._failed: dict[str, StoredAnswer] = {}
         self._parts: dict[str, Mapping[str, str]] = {}
         self._taken: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
+
+    def attempt(self, key: Key) -> int:
+        """Number of the next attempt at a key, over all sessions of the run, from 1."""
+        return self._attempts[key.digest] + 1
 
     def take_row(self, row: Row) -> None:
         """Learn one journal row."""
         event = row.get("e")
         if event == "reserve":
             self._reserved[row["id"]] = row
+            self._attempts[row.get("key", "")] += 1
         elif event == "settle":
             reserve = self._reserved.pop(row["id"], None)
             body = row.get("answer") or row.get("body")

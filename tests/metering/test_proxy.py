@@ -91,6 +91,32 @@ def test_models_are_listed_and_cost_nothing(door) -> None:
     assert door.proxy.unattributed == 0
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("key_refused", "the key in OPENAI_API_KEY was refused"), ("insufficient_quota", "no quota left")],
+)
+def test_a_refused_key_or_an_empty_account_stops_the_run_of_a_gateway_too(door, server, kind, said) -> None:
+    server.script(kind)
+    with _openai(door) as client:
+        with pytest.raises(openai.APIStatusError) as first:
+            client.chat.completions.create(**ask())
+        with pytest.raises(openai.APIStatusError) as second:
+            client.chat.completions.create(**ask("again"))
+    assert first.value.status_code in {401, 429}  # passed through as it came
+    assert (second.value.status_code, second.value.code) == (402, "run_stopped")
+    assert said in str(second.value)
+    assert len(server.requests) == 1
+
+
+def test_a_drill_is_refused_on_purpose_and_stops_nothing(tmp_path, server) -> None:
+    with metered(tmp_path, server, base=Scope(phase="6.2", arm="drill:401", reuse=False)) as door:
+        server.script("key_refused")
+        with _openai(door) as client:
+            with pytest.raises(openai.AuthenticationError):
+                client.chat.completions.create(**ask())
+            assert client.chat.completions.create(**ask()).choices
+
+
 def test_a_refusal_states_the_facts_and_sends_nothing(tmp_path, server) -> None:
     with metered(tmp_path, server, cap=1000) as door:
         with _openai(door) as client, pytest.raises(openai.APIStatusError) as caught:

@@ -41,16 +41,27 @@ def test_the_makers_own_hosts_are_the_default() -> None:
         "anthropic",
         "local",
     ]
-    assert routes.of("anthropic").model is None
-    with pytest.raises(UnlistedHostError, match="known: m0, m1, openai, anthropic"):
-        routes.of("nobody")
+    assert routes_of(None, (), {}).of("anthropic").model is None
+    for other in ("nobody", "anthropic"):  # with a panel nothing but its endpoints is asked
+        with pytest.raises(UnlistedHostError, match="Known: m0, m1"):
+            routes.of(other)
+
+
+def test_a_gateway_that_tells_makers_apart_gets_the_panels_places() -> None:
+    one = {**GPT, "base_url": "http://127.0.0.1:7"}
+    assert routes_of(panel(one, one, OPUS), (), {}).of_makers() == {
+        "openai": "http://127.0.0.1:7/v1",
+        "anthropic": "https://api.anthropic.com",
+    }
+    with pytest.raises(UnlistedHostError, match="openai at 2 places"):
+        routes_of(panel(one, GPT), (), {}).of_makers()
 
 
 def test_the_panels_url_wins_over_the_environments() -> None:
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:7/v1", "ANTHROPIC_BASE_URL": "http://127.0.0.1:8"}
     routes = routes_of(panel({**GPT, "base_url": "https://api.openai.com"}, OPUS), (), environ)
     assert [route.url for route in routes.all()] == ["https://api.openai.com/v1", "http://127.0.0.1:8"]
-    assert routes.of("openai").url == "http://127.0.0.1:7/v1"
+    assert routes_of(None, (), environ).of("openai").url == "http://127.0.0.1:7/v1"
     assert routes.provider_of("127.0.0.1:8") == "anthropic"
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_fusion_audit.cli import main
 from pytest_fusion_audit.metering.calls import Calls
 from pytest_fusion_audit.metering.limits import Limits
+from pytest_fusion_audit.metering.spend import spend_of
 from tests.metering.servers import Reply, running_server
 from tests.plugin.conftest import REPO, run
 
@@ -87,6 +89,7 @@ WITHOUT_CONSENT = {
 
 NAMED = ("--fusion-run-id=r", "--fusion-import=recorded")
 CHOOSE_BILLED = {"bare", "audits", "last failed", "node id"}
+SHUT = {"gate"}  # an import opens no gate
 
 
 def check_nothing_sent(billed: pytest.Pytester, server: Server, result: pytest.RunResult) -> str:
@@ -105,6 +108,8 @@ def test_without_consent_nothing_is_sent(billed: pytest.Pytester, server: Server
         assert result.ret == 4
         assert "nobody has agreed to it; nothing was sent. Add --fusion-budget=USD" in said
         assert "test_members_answer" in said
+    else:
+        assert result.ret == (1 if name in SHUT else 0)
 
 
 @pytest.mark.parametrize("name", ["bare", "node id", "one criterion", "collect only"])
@@ -140,7 +145,8 @@ def test_with_consent_the_same_server_counts(billed: pytest.Pytester, server: Se
 def test_never_skips_and_says_why(
     billed: pytest.Pytester, server: Server, monkeypatch: pytest.MonkeyPatch, environment: str
 ) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name)
     options = [*GRANTED, "-rs"]
     if environment == "CI":
         monkeypatch.setenv("CI", "true")
@@ -346,8 +352,142 @@ def test_a_refused_key_stops_and_names_the_variable(billed: pytest.Pytester, ser
     result = run(billed, "audits/test_smoke.py", *GRANTED)
     result.assert_outcomes(failed=1)
     assert server.billed() == []
-    result.stdout.fnmatch_lines(["*stopped:*go on with --fusion-resume*"])
+    result.stdout.fnmatch_lines(
+        ["*stopped: a server here refused its placeholder key (401*go on with --fusion-resume*"]
+    )
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize("key", [None, '"sk-ant-in-quotes-0123456789"', "sk-proj-of-the-other-maker-0123"])
+def test_a_key_that_is_missing_is_found_before_another_maker_is_paid(
+    billed: pytest.Pytester, server: Server, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_BASE_URL")
+    if key is None:
+        monkeypatch.delenv("ANTHROPIC_API_KEY")
+    else:
+        monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+    (billed.path / "panel.yaml").write_text(PANEL.format(url=server.url))
+    result = run(billed, "audits/test_smoke.py", *GRANTED, "--fusion-panel=panel.yaml")
+    assert (result.ret, server.rows) == (4, [])
+    said = result.stdout.str() + result.stderr.str()
+    assert "ANTHROPIC_API_KEY" in said
+    assert key is None or key not in said
+
+
+def test_blanks_around_a_key_are_told(billed: pytest.Pytester, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_BASE_URL")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", f" {ANTHROPIC_KEY}\n")
+    result = run(billed, "audits/test_smoke.py", *GRANTED, "--collect-only")
+    result.stdout.fnmatch_lines(["note ANTHROPIC_API_KEY has blanks or a line break around the key*"])
+    assert server.rows == []
+
+
+def test_with_a_panel_nothing_else_is_asked(
+    billed: pytest.Pytester, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = f'endpoints:\n  - {{id: tiny, provider: openai-compatible, model: smollm, base_url: "{server.url}"}}\n'
+    priced = local.replace("model: smollm", "model: smollm, pricing: {input_per_1m_tokens: 0, output_per_1m_tokens: 0}")
+    (billed.path / "panel.yaml").write_text(priced)
+    for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name)
+    result = run(billed, "audits/test_smoke.py", *GRANTED, "--fusion-panel=panel.yaml")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*'openai' is no endpoint of this run; nothing was sent. Known: tiny*"])
+    assert server.rows == []
+
+
+def test_calls_that_cost_nothing_begin_a_run_too(billed: pytest.Pytester, server: Server) -> None:
+    local = f'endpoints:\n  - {{id: openai, provider: openai-compatible, model: smollm, base_url: "{server.url}"'
+    free = "pricing: {input_per_1m_tokens: 0, output_per_1m_tokens: 0}"
+    priced = f"{local}, capabilities: {{max_output_tokens: 9}}, {free}}}\n"
+    (billed.path / "panel.yaml").write_text(priced)
+    (billed.path / "audits" / "test_smoke.py").write_text(
+        SMOKE.replace(', ("anthropic", "claude-opus-4-8")', ",").replace('"gpt-5.5"', "None")
+        .replace('["answered"] * 4', '["answered"] * 2').replace(" > 0", " == 0")
+    )  # fmt: skip
+    options = ("audits/test_smoke.py", *GRANTED, "--fusion-panel=panel.yaml")
+    run(billed, *options).assert_outcomes(passed=1)
+    (billed.path / "audits" / "fusion.yaml").write_text("splits: {seed: 7}\n")
+    assert run(billed, *options).ret == 4
+    assert run(billed, *options, "--fusion-resume").ret == 4
+    assert len(server.rows) == 2
+
+
+def test_a_run_at_work_counts_with_its_whole_cap_towards_the_total(billed: pytest.Pytester, server: Server) -> None:
+    (billed.path / "audits" / "fusion.yaml").write_text("spend: {total_usd: 6}\n")
+    run(billed, "audits/test_smoke.py", *GRANTED).assert_outcomes(passed=1)
+    other = ("audits/test_smoke.py", "--fusion-run-id=other", "--fusion-budget=5", "--collect-only")
+    run(billed, *other).stdout.fnmatch_lines(["*may spend up to 5.00 USD*"])
+    at_work = Calls(billed.path / "audit" / "r" / "calls", Limits(total=1), "at work")
+    try:
+        run(billed, *other).stdout.fnmatch_lines(["*may spend up to 1.00 USD*spend.total_usd of 6.00 USD leaves 1.00*"])
+    finally:
+        at_work.close()
+
+
+def test_an_import_and_billed_items_exclude_each_other(billed: pytest.Pytester, server: Server) -> None:
+    result = run(billed, "audits", *GRANTED, "--fusion-import=recorded")
+    assert (result.ret, server.rows) == (4, [])
+    assert '-m "not billed"' in result.stdout.str() + result.stderr.str()
+    assert not (billed.path / "audit").exists()
+
+
+def test_settling_an_orphan_reaches_ledger_and_scorecard_and_takes_no_stop_back(
+    billed: pytest.Pytester, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script(Reply(kind="reset"), *[Reply(kind="key_refused")] * 3)
+    run(billed, "audits/test_smoke.py", *GRANTED)
+    folder = billed.path / "audit" / "r"
+    rows = [json.loads(line) for line in (folder / "calls" / "journal.jsonl").read_text().splitlines()]
+    [orphan] = [row["id"] for row in rows if row.get("e") == "orphan"]
+    monkeypatch.chdir(billed.path)
+    assert main(["settle", "r", orphan, "0.000007"]) == 0
+    assert '"measured_usd": 7e-06' in (folder / "spend-ledger.jsonl").read_text()
+    assert '"measured_micro_usd":7' in (folder / "evidence" / "phase.jsonl").read_text()
+    assert spend_of(folder).stopped is not None
+
+
+def test_opening_a_phase_again_forgets_nothing(billed: pytest.Pytester, server: Server) -> None:
+    again = '    again = budget.phase("1", note="second")\n    answers = door.run(work)'
+    (billed.path / "audits" / "test_smoke.py").write_text(SMOKE.replace("    answers = door.run(work)", again))
+    run(billed, "audits/test_smoke.py", *GRANTED).assert_outcomes(passed=1)
+    row = json.loads((billed.path / "audit" / "r" / "spend-ledger.jsonl").read_text())
+    assert (row["suite"], row["tasks"], row["note"]) == ("pocket", 2, "second")
+
+
+WITH_A_KEY = """
+import os
+
+import pytest
+
+KEY = os.environ["OPENAI_API_KEY"]
+
+
+@pytest.mark.parametrize("key", [KEY]{ids})
+def test_id(key, subtests, budget):
+    with subtests.test(msg=KEY):
+        assert key == ""
+"""
+
+
+@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.deep)])
+def test_a_key_in_an_id_is_refused_and_in_a_subtest_taken_out(
+    billed: pytest.Pytester, server: Server, workers: str
+) -> None:
+    smoke = billed.path / "audits" / "test_smoke.py"
+    smoke.write_text(WITH_A_KEY.format(ids=""))
+    options = ("audits/test_smoke.py", *GRANTED, "-rA", "--junitxml=j.xml", workers)
+    refused = run(billed, *options, apart=True)
+    said = refused.stdout.str() + refused.stderr.str()
+    assert (refused.ret, OPENAI_KEY in said) == (4, False)
+    assert "test_smoke.py: the id of a parametrized item holds a key" in said
+    smoke.write_text(WITH_A_KEY.format(ids=", ids=['the key']"))
+    result = run(billed, *options, "-v", apart=True)
+    said = result.stdout.str() + result.stderr.str() + (billed.path / "j.xml").read_text()
+    assert result.ret == 1
+    assert OPENAI_KEY[-8:] not in said  # not even what pytest leaves of it in a comparison
+    assert server.rows == []
 
 
 def test_keys_stand_nowhere_and_the_search_finds_one_that_does(billed: pytest.Pytester, server: Server) -> None:
