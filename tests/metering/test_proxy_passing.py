@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from pytest_fusion_audit.metering.keys import KeyRing, scan
+from pytest_fusion_audit.metering.scope import Scope
 from tests.metering.proxy_run import ANTHROPIC_KEY, OPENAI_KEY, ask, ask_anthropic, metered
 from tests.metering.server_replies import Reply
 from tests.metering.servers import running_server
@@ -38,7 +39,8 @@ def test_only_the_upstream_sees_the_key(tmp_path, server) -> None:
         Reply(text=f"my key is {OPENAI_KEY}, yours?", split=5),
     )
     seen = []
-    with metered(tmp_path, server) as door:
+    drill = Scope(phase="6.2", arm="drill:key", reuse=False)  # elsewhere a refused key would stop the run
+    with metered(tmp_path, server, base=drill) as door:
         url = f"{door.url}/judge/v1/chat/completions"
         with httpx2.Client(
             headers={"authorization": "Bearer theirs", "cookie": "a=b", "x-fusion-scope": "x"}
