@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_fusion_audit.options import settings_of
+from pytest_fusion_audit.options import BEFORE_SENDING, settings_of
 from pytest_fusion_audit.terms import has_calls, terms_of
 
 if TYPE_CHECKING:
@@ -92,6 +92,15 @@ def _agreed(config: pytest.Config, what: str) -> Terms:
     terms = terms_of(config)
     if isinstance(terms.decision, Refused):
         raise NoConsentError(f"{terms.decision.message} ({what})")
+    settings = settings_of(config)
+    idle = [name for name in settings.for_phases if name in BEFORE_SENDING]
+    if idle:
+        raise EvidenceError(
+            f"{', '.join(idle)}: no phase of this version listens, and what is billed would be sent all the same; "
+            'nothing was sent. Leave the option out, or the billed items with -m "not billed"'
+        )
+    if terms.replay and not (settings.base / "audit" / str(settings.run_id) / "calls" / "journal.jsonl").exists():
+        raise EvidenceError(f"audit/{settings.run_id} holds no calls to replay; run it live first, or name another run")
     if terms.granted is not None:
         if settings_of(config).imports:
             raise EvidenceError(
@@ -203,7 +212,7 @@ def write_spend(config: pytest.Config) -> list[str]:
     Raises:
         EvidenceError: the journal is damaged.
     """
-    from pytest_fusion_audit.evidence.money import usd  # noqa: PLC0415
+    from pytest_fusion_audit.evidence.money import dollars, usd  # noqa: PLC0415
     from pytest_fusion_audit.metering.spend import phase_records, write_ledger  # noqa: PLC0415
 
     terms = terms_of(config)
@@ -216,7 +225,7 @@ def write_spend(config: pytest.Config) -> list[str]:
     run.store("phase", phase_records(spend))
     total, cap = spend.total, terms.granted.cap
     apart = f"{usd(total.estimated):.6f} usage unknown, {usd(total.orphaned):.6f} orphans"
-    lines = [f" spend     {usd(total.spent):.6f} of {usd(cap):.2f} USD ({apart}), {total.calls} calls, {run.shown}"]
+    lines = [f" spend     {usd(total.spent):.6f} of {dollars(cap)} USD ({apart}), {total.calls} calls, {run.shown}"]
     if any(call.orphan for call in spend.open):
         lines.append(f"           what was sent and never answered stays charged: fusion-audit spend {run.run_id}")
     if spend.stopped is not None:

@@ -80,9 +80,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run_directory(run_id: str) -> RunDirectory:
-    from pytest_fusion_audit.evidence.rundir import RunDirectory  # noqa: PLC0415
+    from pytest_fusion_audit.evidence.rundir import RunDirectory, runs_by_age  # noqa: PLC0415
 
-    return RunDirectory(Path.cwd(), run_id.removesuffix("/").removeprefix("audit/"))
+    name = run_id.removesuffix("/").removeprefix("audit/")
+    runs = runs_by_age(Path.cwd()) if name == "latest" else []
+    return RunDirectory(Path.cwd(), runs[0] if runs else name)
 
 
 def _spend(chosen: argparse.Namespace) -> None:

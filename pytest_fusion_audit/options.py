@@ -69,15 +69,20 @@ def seed_number(text: str) -> int:
 
 #: Options that an item that is billed (it uses the fixture ``door`` or ``budget``) already listens to.
 FOR_BILLED = frozenset({"--fusion-config", "--fusion-budget", "--fusion-spend", "--fusion-panel", "--fusion-resume"})
+#: Options that would keep something from being sent, or send it elsewhere: nobody may think that they do.
+BEFORE_SENDING = frozenset({"--fusion-plan", "--fusion-until", "--fusion-deadline", "--fusion-target"})
 #: Options that only speak to the phases of an audit and to what is billed. They are read and checked in every session;
 #: in one that selects no such item they change nothing, and the session says so.
 _FOR_PHASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("config", {"metavar": "PATH", "help": "the audit's configuration (default: audits/fusion.yaml)"}),
-    ("budget", {"metavar": "USD", "type": usd_amount, "help": "consent to spend at most USD over this run"}),
+    (
+        "budget",
+        {"metavar": "USD", "type": usd_amount, "help": "consent to spend at most USD over this run and its resumes"},
+    ),
     ("spend", {"choices": ("auto", "never"), "help": "never: skip whatever would be billed (default under CI=true)"}),
     ("target", {"metavar": "TARGET", "help": "reference, fusionkit-0.8, fusionkit-0.10 or the URL of an endpoint"}),
     ("target-model", {"metavar": "NAME", "help": "model name to ask the target for"}),
-    ("panel", {"metavar": "PATH", "help": "panel file"}),
+    ("panel", {"metavar": "PATH", "help": "panel file: the endpoints that may be asked"}),
     ("suite", {"metavar": "NAME", "action": "append", "help": "suite to run (repeatable)"}),
     ("data", {"metavar": "PATH", "help": "folder or file with the suite's tasks"}),
     ("seeds", {"metavar": "N", "type": seed_number, "help": "number of seeds"}),
@@ -112,7 +117,12 @@ def add_options(parser: pytest.Parser) -> None:
         default=None,
         help="recorded run to score: a file or a folder, formats are recognised by content (repeatable)",
     )
-    add("--fusion-mode", choices=MODES, default=None, help="where answers come from when phases run (default: live)")
+    add(
+        "--fusion-mode",
+        choices=MODES,
+        default=None,
+        help="where phases and billed items get their answers (default: live)",
+    )
     add(
         "--fusion-enforce",
         action="store_true",

@@ -57,12 +57,12 @@ class Terms:
 
     def lines(self) -> list[str]:
         """What the header of a session that may spend says; none where nothing can be spent."""
-        from pytest_fusion_audit.evidence.money import usd  # noqa: PLC0415
+        from pytest_fusion_audit.evidence.money import dollars  # noqa: PLC0415
 
         if self.preflight is None or self.granted is None:
             return []
         note = f" · {self.granted.note}" if self.granted.note else ""
-        cap = f"{usd(self.granted.cap):.2f} USD over the run and its resumes"
+        cap = f"{dollars(self.granted.cap)} USD over the run and its resumes"
         first = f"live: what is billed may spend up to {cap}, by {self.granted.by}{note}"
         return [first, *self.preflight.lines(), *self.warnings]
 

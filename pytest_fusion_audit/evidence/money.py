@@ -28,6 +28,16 @@ def micro_usd(amount: float | str | Decimal) -> int:
     return int((exact * MICRO).to_integral_value(rounding=ROUND_CEILING))
 
 
+def dollars(micro: int) -> str:
+    """Dollars for people: cents, or as many digits as it takes.
+
+    >>> dollars(5_000_000), dollars(100)
+    ('5.00', '0.0001')
+    """
+    text = f"{Decimal(micro) / MICRO:.6f}"
+    return text.removesuffix("0000") if text.endswith("0000") else text.rstrip("0")
+
+
 def usd(micro: int) -> float:
     """Micro-dollars to dollars for JSON; the shortest decimal text of the result has at most six decimals.
 

@@ -94,7 +94,7 @@ class RunDirectory:
         """
         run = self.read_run()
         if run is None:
-            raise EvidenceError(self._missing())
+            raise EvidenceError(f"{self._missing()}; to score recorded files add --fusion-import=PATH")
         records: list[Record] = []
         for kind in KINDS:
             path = self.path / "evidence" / f"{kind}.jsonl"
@@ -218,6 +218,10 @@ class RunDirectory:
                 raise EvidenceError(f"{self.shown}/run.json: sessions: not a list of sessions; use another run id")
             if sessions and sessions[-1].get("session") == session:
                 return
+            if run is None and resume:
+                raise EvidenceError(
+                    f"--fusion-resume: {self._missing()}; nothing was sent. Leave the option out to begin"
+                )
             began = datetime.now(UTC).isoformat(timespec="seconds")
             entry: dict[str, Any] = {"session": session, "began_utc": began, "changes": []}
             if run is None or not begun:
@@ -256,7 +260,7 @@ class RunDirectory:
     def _missing(self) -> str:
         there = runs_by_age(self.base)
         known = f"runs there: {', '.join(there[:8])}" if there else "there is no run yet"
-        return f"{self.shown} holds no run ({known}); to score recorded files add --fusion-import=PATH"
+        return f"{self.shown} holds no run ({known})"
 
 
 def _facts(run: Mapping[str, Any]) -> RunFacts:

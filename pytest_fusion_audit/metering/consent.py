@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pytest_fusion_audit.errors import FusionAuditError
-from pytest_fusion_audit.evidence.money import MICRO, micro_usd
+from pytest_fusion_audit.evidence.money import MICRO, dollars, micro_usd
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from decimal import Decimal
 
     from pytest_fusion_audit.configuration import CapsUsd, Spend
 
@@ -89,17 +89,19 @@ def decide(
     notes = []
     ceiling = CEILING_MICRO_USD if caps is None or caps.total is None else micro_usd(caps.total)
     if amount > ceiling:
-        notes.append(f"{by} of {_usd(amount)} USD is above the ceiling of a run, {_usd(ceiling)} USD (caps_usd.total)")
+        notes.append(
+            f"{by} of {dollars(amount)} USD is above the ceiling of a run, {dollars(ceiling)} USD (caps_usd.total)"
+        )
         amount = ceiling
     total = None if spend is None or spend.total_usd is None else micro_usd(spend.total_usd)
     if total is not None and amount > total - spent_by_other_runs:
         left = total - spent_by_other_runs
         if left <= spent_by_this_run:
             return Refused(
-                f"spend.total_usd of {_usd(total)} USD is used up: other runs spent {_usd(spent_by_other_runs)}, this "
-                f"one {_usd(spent_by_this_run)}; nothing was sent. Raise spend.total_usd in audits/fusion.yaml"
+                f"spend.total_usd of {dollars(total)} USD is used up: other runs spent {dollars(spent_by_other_runs)}, "
+                f"this one {dollars(spent_by_this_run)}; nothing was sent. Raise spend.total_usd in audits/fusion.yaml"
             )
-        notes.append(f"spend.total_usd of {_usd(total)} USD leaves {_usd(left)} USD to this run")
+        notes.append(f"spend.total_usd of {dollars(total)} USD leaves {dollars(left)} USD to this run")
         amount = left
     return Granted(amount, by, "; ".join(notes) or None)
 
@@ -125,9 +127,3 @@ def _asked(budget_option: float | Decimal | str | None, spend: Spend | None) -> 
         "or write spend: {consent: yes, budget_usd: USD} into audits/fusion.yaml; --fusion-spend=never skips what "
         "is billed"
     )
-
-
-def _usd(micro: int) -> str:
-    """Dollars for people: cents, or as many digits as it takes."""
-    text = f"{Decimal(micro) / MICRO:.6f}"
-    return text.removesuffix("0000") if text.endswith("0000") else text.rstrip("0")

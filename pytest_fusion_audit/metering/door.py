@@ -18,6 +18,7 @@ from pytest_fusion_audit.metering.budget import Budget
 from pytest_fusion_audit.metering.calls import Calls
 from pytest_fusion_audit.metering.clients import Completion, Models, Prompt
 from pytest_fusion_audit.metering.concurrency import Concurrency
+from pytest_fusion_audit.metering.endpoints import UnlistedHostError
 from pytest_fusion_audit.metering.lanes import Lanes
 from pytest_fusion_audit.metering.limits import Limits
 from pytest_fusion_audit.metering.proxy import Proxy
@@ -134,6 +135,7 @@ class Door:
             pricing=self.preflight.pricing,
             credentials=self.preflight.keys,
             mode=self.mode,
+            default_scope=None,
             scrubber=self.preflight.keys.scrubber,
         )
 
@@ -189,12 +191,12 @@ class OpenDoor:
         """How an endpoint is asked, and for which model.
 
         Raises:
-            UnlistedHostError: no such endpoint. ValueError: nobody names a model.
+            UnlistedHostError: no such endpoint, or nobody names a model.
         """
         route = self.door.preflight.routes.of(endpoint)
         name = model or route.model
         if name is None:
-            raise ValueError(f"{endpoint}: name a model")
+            raise UnlistedHostError(f"{endpoint} names no model; nothing was sent. Give model=…, or a panel file")
         return route, name
 
     def openai(self, endpoint: str = "openai") -> openai.AsyncOpenAI:

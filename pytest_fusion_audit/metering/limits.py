@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_fusion_audit.errors import FusionAuditError
-from pytest_fusion_audit.evidence.money import usd
+from pytest_fusion_audit.evidence.money import dollars, usd
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ class CostLimitExceeded(FusionAuditError):  # noqa: N818 - named as the field na
             phase,
         )
         super().__init__(
-            f"{limit} of {usd(cap):.2f} USD: {usd(spent):.6f} spent, {usd(reserved):.6f} reserved, the next call of "
+            f"{limit} of {dollars(cap)} USD: {usd(spent):.6f} spent, {usd(reserved):.6f} reserved, the next call of "
             f"phase {phase} needs up to {usd(needed):.6f}; nothing was sent. "
             "Raise the cap and go on with --fusion-resume"
         )

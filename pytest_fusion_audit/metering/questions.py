@@ -15,6 +15,7 @@ from pytest_fusion_audit.metering.caps import CAP_OF_PHASE
 from pytest_fusion_audit.metering.clients import Completion, Prompt, default_api
 from pytest_fusion_audit.metering.limits import CostLimitExceeded
 from pytest_fusion_audit.metering.processing import processing_for
+from pytest_fusion_audit.metering.retry import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,6 +82,8 @@ async def ask_all(
         ConfigError: a request is refused as it is. ReplayMissError: an answer is not stored. What the other questions
             got is stored, and found when they are asked again.
     """
+    if prefer not in {None, "standard", "flex", "batch"}:
+        raise ConfigError(f"prefer={prefer!r}: give standard, flex or batch; nothing was sent")
     ways = [_processing(door, question, prefer) for question in questions]
     batched = {at: question for at, question in enumerate(questions) if ways[at] == "batch"}
     ended = await _batched(door, batched, patience_s)

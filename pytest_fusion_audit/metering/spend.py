@@ -106,6 +106,8 @@ def spend_of(run: Path) -> Spend:
         EvidenceError: the run has no journal, or it is damaged.
     """
     folder = run / "calls"
+    if not run.exists():
+        raise EvidenceError(f"there is no run audit/{run.name} below this folder; go to the one that holds audit/")
     if not (folder / "journal.jsonl").exists():
         raise EvidenceError(f"audit/{run.name} has no call journal: nothing was billed through this tool's door")
     groups = _Groups()

@@ -16,7 +16,7 @@ from pytest_fusion_audit.errors import FusionAuditError
 from pytest_fusion_audit.metering.calls import DiskFullError
 from pytest_fusion_audit.metering.metered_stream import MeteredStream
 from pytest_fusion_audit.metering.passing import addressed, forwarded, kept_headers
-from pytest_fusion_audit.metering.scope import HEADER, Scope
+from pytest_fusion_audit.metering.scope import HEADER, Scope, ScopeError
 from pytest_fusion_audit.metering.settling import Pricing, Settlement, Stopwatch, settlement
 from pytest_fusion_audit.metering.store import Key, ReplayMissError, StoredAnswer, key_of
 from pytest_fusion_audit.metering.wire.base import (
@@ -51,6 +51,7 @@ LATENCY_EXTENSION = "fusion_latency_s"
 _FINISHED_AT_ONCE = 16
 #: Errors after which the other side has seen nothing.
 UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+_SAY_SCOPE = "Give it as extra_headers={HEADER: phase.scope(…).header()}, with HEADER of metering.scope"
 Mode = Literal["live", "replay"]
 T = TypeVar("T")
 
@@ -75,7 +76,7 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
         pricing: price book and capability table.
         credentials: hosts and keys.
         mode: ``live`` sends what is not stored; ``replay`` never sends and writes nothing.
-        default_scope: scope of requests that carry none.
+        default_scope: scope of requests that carry none; None refuses them.
         scrubber: takes keys out of bodies before they are stored, and out of whole replies before they are handed on.
         drain_ceiling_s: how long a call goes on after its caller has gone.
     """
@@ -85,7 +86,7 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
     pricing: Pricing
     credentials: Credentials
     mode: Mode = "live"
-    default_scope: Scope = field(default_factory=lambda: Scope(phase="0"))
+    default_scope: Scope | None = field(default_factory=lambda: Scope(phase="0"))
     scrubber: Scrubber | None = None
     drain_ceiling_s: float = DRAIN_CEILING_S
     _open: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -109,6 +110,8 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
         body = await request.aread()
         header = request.headers.pop(HEADER, None)
         scope = Scope.from_header(header) if header else self.default_scope
+        if scope is None:
+            raise ScopeError(f"a request without the header {HEADER}; nothing was sent. {_SAY_SCOPE}")
         facts = request_facts(request.method, request.url.path, body)
         if facts.dialect == "other" or (facts.free and request.method != "GET"):
             return await self._pass_through(request, body)

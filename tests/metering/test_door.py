@@ -18,6 +18,7 @@ from pytest_fusion_audit.metering.keys import PLACEHOLDER
 from pytest_fusion_audit.metering.preflight import preflight
 from pytest_fusion_audit.metering.prices import UnknownPriceError
 from pytest_fusion_audit.metering.questions import Question, ask_all
+from pytest_fusion_audit.metering.retry import ConfigError
 from pytest_fusion_audit.metering.scope import HEADER
 from pytest_fusion_audit.metering.store import ReplayMissError
 from tests.metering.batch_runs import ManualClock
@@ -250,3 +251,33 @@ def test_what_the_header_says(server: Server) -> None:
         "endpoint api.anthropic.com · anthropic · key from ANTHROPIC_API_KEY",
         "endpoint api.openai.com · openai · key from OPENAI_API_KEY",
     ]
+
+
+def test_a_request_without_scope_is_refused_with_the_way_to_give_one(server: Server, door: Door) -> None:
+    door.budget.phase("3")
+
+    async def work(open_door: OpenDoor) -> None:
+        ask: Any = [{"role": "user", "content": "hi"}]
+        await open_door.openai("gpt").chat.completions.create(model="gpt-5.5", messages=ask, max_completion_tokens=9)
+
+    with pytest.raises(Exception) as caught:
+        door.run(work)
+    said = f"{caught.value} {caught.value.__cause__}"
+    assert "extra_headers={HEADER: phase.scope" in said
+    assert server.requests == []
+
+
+def test_a_wish_that_does_not_exist_is_named(server: Server, door: Door) -> None:
+    async def work(open_door: OpenDoor) -> None:
+        await ask_all(open_door, questions(door, count=1), prefer="bacth")  # type: ignore[arg-type]
+
+    with pytest.raises(ConfigError, match="bacth"):
+        door.run(work)
+    assert server.requests == []
+
+
+def test_what_a_turn_has_to_hold(door: Door) -> None:
+    async def work(open_door: OpenDoor) -> int:
+        return open_door.worst_case("gpt", Prompt(text="hi"), asked={"max_output_tokens": 100})
+
+    assert 100 * 30 < door.run(work) < 100 * 30 + 200 * 5 * 2

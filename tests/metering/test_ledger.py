@@ -207,7 +207,7 @@ def test_a_cap_lowered_below_what_is_spent_refuses_and_forgets_nothing(tmp_path:
     first.close()
     lowered = Calls(tmp_path, Limits(total=500), "b")
     assert (lowered.ledger.balance().spent, lowered.ledger.left("5")) == (700, -200)
-    with pytest.raises(CostLimitExceeded, match=r"the cap of the run of 0\.00 USD: 0\.000700 spent"):
+    with pytest.raises(CostLimitExceeded, match=r"the cap of the run of 0\.0005 USD: 0\.000700 spent"):
         lowered.ledger.try_reserve("5", 0, {})
     lowered.close()
 

@@ -132,5 +132,5 @@ def test_a_run_without_journal_is_one_line(
     monkeypatch.chdir(tmp_path)
     assert main(["spend", "nothing"]) == 4
     assert main(["settle", "nothing", "x", "0"]) == 4
-    assert capsys.readouterr().err.count("no call journal") == 2
+    assert capsys.readouterr().err.count("there is no run audit/nothing") == 2
     assert not (tmp_path / "audit").exists()

@@ -608,3 +608,26 @@ def test_a_damaged_run_json_is_one_line(billed: pytest.Pytester, server: Server,
     assert result.ret == 4
     assert "run.json: sessions" in result.stdout.str() + result.stderr.str()
     assert len(server.billed()) == 4
+
+
+@pytest.mark.parametrize(
+    "option", ["--fusion-plan", "--fusion-until=0", "--fusion-deadline=1m", "--fusion-target=reference"]
+)
+def test_an_option_that_would_hold_something_back_is_not_passed_over(
+    billed: pytest.Pytester, server: Server, option: str
+) -> None:
+    result = run(billed, "audits/test_smoke.py", *GRANTED, option)
+    assert (result.ret, server.rows) == (4, [])
+    assert option.partition("=")[0] in result.stdout.str() + result.stderr.str()
+
+
+def test_a_resume_of_a_run_that_is_not_there_begins_none(billed: pytest.Pytester, server: Server) -> None:
+    result = run(billed, "audits/test_smoke.py", *GRANTED, "--fusion-resume")
+    assert (result.ret, server.rows) == (4, [])
+    assert "Leave the option out to begin" in result.stdout.str() + result.stderr.str()
+
+
+def test_a_replay_of_nothing_is_a_mistake(billed: pytest.Pytester, server: Server) -> None:
+    result = run(billed, "audits/test_smoke.py", "--fusion-run-id=r", "--fusion-mode=replay")
+    assert (result.ret, server.rows) == (4, [])
+    assert not (billed.path / "audit").exists()
