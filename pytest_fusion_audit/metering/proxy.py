@@ -155,6 +155,8 @@ class Proxy:
     async def _answer(self, going: Forwarding) -> Response:
         answer = await self.transport.handle_async_request(going.request)
         headers = {name: value for name, value in answer.headers.items() if name.lower() not in _NOT_HANDED_ON}
+        if self.scrubber is not None:
+            headers = {name: self.scrubber.text(value) for name, value in headers.items()}
         if "request-id" in headers:
             headers.setdefault("x-request-id", headers["request-id"])
         if is_event_stream(headers.get("content-type")) and answer.status_code < 400:

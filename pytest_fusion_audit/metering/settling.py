@@ -65,6 +65,8 @@ class Settlement:
             row["answer"] = body
         if scrubber is not None:
             row |= {name: scrubber.text(row[name]) for name in _UPSTREAMS_WORDS if isinstance(row.get(name), str)}
+            if isinstance(row.get("usage"), dict):
+                row["usage"] = scrubber.deep(row["usage"])  # the tier is a word of the upstream too
         return row
 
 

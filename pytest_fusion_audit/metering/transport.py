@@ -245,7 +245,8 @@ class MeteredTransport(httpx2.AsyncBaseTransport):
         row = settled.kept(body, self.scrubber)
         await self._written(self.calls.end(call, settled.charged, estimated=settled.estimated, facts=row))
         if settled.stop is not None:
-            self.calls.ledger.stop(settled.stop)
+            # It repeats what the upstream called its model.
+            self.calls.ledger.stop(settled.stop if self.scrubber is None else self.scrubber.text(settled.stop))
 
     def _without_keys(self, content: bytes) -> bytes:
         """A body as it is kept: what a stream said in pieces is scrubbed as a whole."""

@@ -141,3 +141,16 @@ def test_the_query_and_the_headers_of_a_client_go_on(door, server) -> None:
     assert request.path == "/v1/messages?beta=true&beta=false"
     assert request.headers["anthropic-beta"] == "fine-grained-tool-streaming-2025-05-14"
     assert json.loads(request.body) == ask_anthropic()
+
+
+def test_a_key_in_the_upstreams_own_words_reaches_neither_journal_nor_client(tmp_path, server) -> None:
+    server.script(
+        Reply(headers={"x-echo": OPENAI_KEY, "x-request-id": f"req-{OPENAI_KEY}"}, tier=OPENAI_KEY),
+        Reply(model=OPENAI_KEY),
+    )
+    with metered(tmp_path, server) as door, httpx2.Client() as client:
+        url = f"{door.url}/judge/v1/chat/completions"
+        answers = [client.post(url, json=ask(prompt)) for prompt in ("one", "two", "three")]
+    assert [answer.status_code for answer in answers] == [200, 200, 402]  # another model answered: the run has stopped
+    assert OPENAI_KEY not in "".join(str(answer.headers) + answer.text for answer in answers)
+    assert OPENAI_KEY not in (tmp_path / "calls" / "journal.jsonl").read_text()
